@@ -1,0 +1,60 @@
+# Everything runs inside .venv, which the first command that needs it makes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.penstock-ready
+NO_SPARK := not spark and not cluster and not faults and not packaging
+
+.DEFAULT_GOAL := help
+.PHONY: help env java jar demo test quick lint types fmt clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
+
+env: $(READY) jar ## a virtual environment with everything, and the jar
+
+demo: env ## the whole system on this machine, in under a minute
+	$(BIN)/penstock demo
+
+test: env lint types ## the whole suite, as CI runs it
+	$(BIN)/pytest --durations=15
+
+quick: $(READY) lint types ## lint, types and the tests that need no Spark
+	$(BIN)/pytest -q -m '$(NO_SPARK)'
+
+jar: $(READY) ## the Spark plug-in; does nothing when its sources are unchanged
+	$(BIN)/python jvm/build.py
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+fmt: $(READY) ## formats and sorts what the linter can fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+java:
+	@$(BIN)/python jvm/build.py --java || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update && { \
+	    apt-get install -y --no-install-recommends openjdk-17-jdk-headless || \
+	    apt-get install -y --no-install-recommends openjdk-21-jdk-headless; } && \
+	  $(BIN)/python jvm/build.py --java; }
+
+# PySpark is a large source package: it is installed once, before this project, and this project is
+# then built against it without an environment of its own.
+$(READY): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "penstock needs Python 3.11 or newer; try: make env PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q 'hatchling>=1.27' 'pyspark==4.3.*'
+	$(BIN)/pip install -q --no-build-isolation -e '.[dev]'
+	@$(MAKE) --no-print-directory java
+	@touch $@
+
+clean: ## removes what was built, and leaves .venv
+	rm -rf dist build artifacts src/penstock/jvm/jars .pytest_cache .mypy_cache .ruff_cache
+	find src tests jvm -name __pycache__ -type d -prune -exec rm -rf {} +

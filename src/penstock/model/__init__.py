@@ -1,0 +1,1 @@
+"""Words shared by every part: positions, entries, markers, schemas. No I/O here."""

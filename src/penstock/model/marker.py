@@ -1,0 +1,64 @@
+"""The marker: the one entry that makes a batch visible, and what it says.
+
+`Stamp` names who appended an entry, `Write` the entries of one winning task attempt, `Marker` the
+whole batch. Stored as JSON, because a person debugging a stuck query reads it.
+"""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+
+from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """Who appended a pending entry. Entries whose stamp no marker names stay invisible."""
+
+    query: QueryId
+    instance: Instance
+    batch: BatchId
+    partition: int
+    attempt: int
+
+
+class Write(msgspec.Struct, frozen=True):
+    """What one winning task attempt appended to one stream, in the order it was appended."""
+
+    stream: StreamName
+    partition: int
+    attempt: int
+    entries: tuple[Lsn, ...]
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """Commits batch `batch` of `query`: names exactly the entries that become visible.
+
+    `commit` is the base64 of the bytes Spark is about to write to `commits/<batch>`, or None for
+    a batch write, which has no checkpoint. `positions` is how far each input had been read.
+    """
+
+    query: QueryId
+    instance: Instance
+    batch: BatchId
+    writes: tuple[Write, ...]
+    commit: str | None = None
+    positions: dict[str, Lsn] = {}
+    mode: str = "append"
+
+
+class TakeOver(msgspec.Struct, frozen=True):
+    """A new run of a query; from here on only `instance` may mark."""
+
+    query: QueryId
+    instance: Instance
+    run: str
+
+
+def encode_commit(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def decode_commit(text: str) -> bytes:
+    return base64.b64decode(text.encode("ascii"), validate=True)

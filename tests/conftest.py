@@ -1,0 +1,36 @@
+"""What every test may use: markers by folder, and a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.client import Client
+from support.processes import ServerProcess
+
+MARKED_FOLDERS = ("spark", "cluster", "faults", "packaging")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test's folder under tests/ says what it needs, so that no file has to repeat it."""
+    root = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else ""
+        if folder in MARKED_FOLDERS:
+            item.add_marker(folder)
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One real server for all tests that only add streams of their own to it."""
+    server = ServerProcess(tmp_path_factory.mktemp("server")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def client(shared_server: ServerProcess) -> Iterator[Client]:
+    with shared_server.client() as client:
+        yield client
