@@ -1,0 +1,104 @@
+"""The routes, and what every request passes on its way: errors to sentences, then the token."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
+from penstock.gateway import control, fetch, ingest
+from penstock.gateway.state import GATEWAY, Gateway, gateway_of
+
+_LOG = logging.getLogger("penstock.gateway")
+_OPEN_ROUTE = "/v1/health"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every refusal leaves as JSON with a code, an act and a sentence."""
+    try:
+        return await handler(request)
+    except PenstockError as error:
+        return _error_answer(error)
+    except web.HTTPRequestEntityTooLarge:
+        bound = gateway_of(request).settings.request_bytes_max
+        return _error_answer(ingest.request_too_large(bound))
+    except web.HTTPMethodNotAllowed as error:
+        return _error_answer(_unknown_route(request, f"; it takes {_methods(error)}"))
+    except web.HTTPNotFound:
+        return _error_answer(_unknown_route(request, "; see docs/http.md"))
+    except (ConnectionResetError, web.HTTPException):
+        raise
+    except Exception as error:
+        _LOG.exception("%s %s failed", request.method, request.path)
+        what = f"{type(error).__name__}: {error}"
+        return _error_answer(Bug(f"the server failed: {what}; report this", code="bug"))
+
+
+def _methods(error: web.HTTPMethodNotAllowed) -> str:
+    return ", ".join(sorted(error.allowed_methods))
+
+
+def _unknown_route(request: web.Request, remedy: str) -> BadCall:
+    return BadCall(
+        f"there is no {request.method} {request.path}{remedy}", code="unknown_route", status=404
+    )
+
+
+def _error_answer(error: PenstockError) -> web.Response:
+    answer = web.json_response({"error": to_wire(error)}, status=error.http_status)
+    if error.http_status == 401:
+        answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+@web.middleware
+async def check_token(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The token is compared in constant time; a stopping server takes nothing new."""
+    gateway = gateway_of(request)
+    if request.path == _OPEN_ROUTE:
+        return await handler(request)
+    sent = request.headers.get("Authorization", "")
+    if not hmac.compare_digest(
+        sent.encode("utf-8", "replace"), b"Bearer " + gateway.token.encode()
+    ):
+        fact = "carries another token" if sent else "carries no token"
+        raise BadCall(
+            f"the request {fact}; send 'Authorization: Bearer TOKEN' with the server's token",
+            code="unauthorized",
+            status=401,
+        )
+    if gateway.stopping:
+        raise TryAgain("the server is stopping; try again when it is back", code="stopping")
+    with gateway.under_way:
+        return await handler(request)
+
+
+def make_app(gateway: Gateway) -> web.Application:
+    """The application of one gateway."""
+    app = web.Application(
+        middlewares=[answer_errors, check_token],
+        client_max_size=gateway.settings.request_bytes_max,
+    )
+    app[GATEWAY] = gateway
+    app.router.add_get("/v1/health", control.health)
+    app.router.add_get("/v1/server", control.server)
+    app.router.add_get("/v1/streams", control.list_streams)
+    app.router.add_get("/v1/streams/{stream}", control.get_stream)
+    app.router.add_put("/v1/streams/{stream}", control.put_stream)
+    app.router.add_post("/v1/streams/{stream}/rows", ingest.append_rows)
+    app.router.add_get("/v1/streams/{stream}/rows", fetch.fetch_rows)
+    app.router.add_get("/v1/streams/{stream}/position", fetch.find_position)
+    app.router.add_post("/v1/streams/{stream}/entries", ingest.append_entries)
+    app.router.add_get("/v1/queries", control.list_queries)
+    app.router.add_get("/v1/queries/{query}", control.get_query)
+    app.router.add_post("/v1/queries/{query}/instances", control.take_over)
+    app.router.add_post("/v1/queries/{query}/markers", control.mark)
+    app.router.add_get("/v1/queries/{query}/markers", control.list_markers)
+    app.router.add_post("/v1/admission", control.admit)
+    return app

@@ -1,0 +1,97 @@
+"""Requests held until a stream shows something new, without asking again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from penstock.model.ids import StreamName
+
+
+class Watch:
+    """One held request. Look, then wait: what became visible since the last look wakes it."""
+
+    def __init__(self, held: Held, deadline: float) -> None:
+        self._held = held
+        self._deadline = deadline
+        self._event = asyncio.Event()
+
+    def wake(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> bool:
+        """True when there may be something new; False when time is up or the server stops."""
+        left = self._deadline - asyncio.get_running_loop().time()
+        if self._held.released or left <= 0:
+            return False
+        try:
+            await asyncio.wait_for(self._event.wait(), left)
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return not self._held.released
+
+
+class Held:
+    """All held requests of a server, by stream. Lives on one event loop."""
+
+    def __init__(self) -> None:
+        self._watches: dict[StreamName, set[Watch]] = {}
+        self._loop = asyncio.get_running_loop()
+        self.released = False
+
+    @contextmanager
+    def watch(self, streams: Iterable[StreamName], wait_s: float) -> Iterator[Watch]:
+        """Register before looking, so that nothing between the look and the wait is missed."""
+        names = set(streams)
+        watch = Watch(self, self._loop.time() + wait_s)
+        for name in names:
+            self._watches.setdefault(name, set()).add(watch)
+        try:
+            yield watch
+        finally:
+            for name in names:
+                there = self._watches[name]
+                there.discard(watch)
+                if not there:
+                    del self._watches[name]
+
+    def notify(self, streams: frozenset[StreamName]) -> None:
+        """From any thread: these streams show something new."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake, streams)
+
+    def _wake(self, streams: frozenset[StreamName]) -> None:
+        for name in streams:
+            for watch in self._watches.get(name, ()):
+                watch.wake()
+
+    def release(self) -> None:
+        """The server stops: answer every held request now, and hold none from here on."""
+        self.released = True
+        self._wake(frozenset(self._watches))
+
+
+class UnderWay:
+    """Counts the requests that have been let in and not yet answered."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def __enter__(self) -> None:
+        self._count += 1
+        self._none.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._count -= 1
+        if self._count == 0:
+            self._none.set()
+
+    async def wait_until_none(self, seconds_max: float) -> None:
+        """Wait for the last one; at the bound give up on those that are left."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._none.wait(), seconds_max)

@@ -1,0 +1,1 @@
+"""The tagged shared log: decisions (pure), the store under them, and what is visible."""

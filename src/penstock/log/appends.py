@@ -1,0 +1,237 @@
+"""Decide on making a stream, appending rows, and appending entries that wait for a marker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from penstock.errors import BadCall, Fenced
+from penstock.log.contract import (
+    Appended,
+    AppendPending,
+    AppendRows,
+    Commit,
+    Covered,
+    CreateStream,
+    Draft,
+    Entry,
+    Head,
+    StreamMade,
+    StreamRecord,
+)
+from penstock.log.view import Plan, ProducerRecord, Showing, View
+from penstock.model.ids import (
+    BEFORE_ALL,
+    SUBSTREAMS_MAX,
+    Instance,
+    Lsn,
+    QueryId,
+    StreamName,
+    Substream,
+    substream_tag,
+)
+from penstock.model.schema import to_ddl
+
+
+def need_stream(view: View, name: StreamName) -> StreamRecord:
+    """The stream, or `unknown_stream`."""
+    stream = view.stream(name)
+    if stream is None:
+        raise BadCall(
+            f"there is no stream {name!r}; make it first with PUT /v1/streams/{name}",
+            code="unknown_stream",
+            status=404,
+        )
+    return stream
+
+
+def decide_stream(operation: CreateStream, view: View) -> Plan:
+    """A new stream, or the one that is there if it is the same."""
+    there = view.stream(operation.name)
+    if there is None:
+        substreams = 1 if operation.substreams is None else operation.substreams
+        if not 1 <= substreams <= SUBSTREAMS_MAX:
+            raise BadCall(
+                f"a stream has 1 to {SUBSTREAMS_MAX} substreams, not {substreams}",
+                code="bad_request",
+            )
+        made = StreamRecord(
+            view.next_stream_id, operation.name, operation.schema, substreams, operation.key or ()
+        )
+        return Plan(StreamMade(made, created=True), stream=made)
+    differs = []
+    if there.schema != operation.schema:
+        differs.append(f"its columns are {_ddl(there.schema)}, not {_ddl(operation.schema)}")
+    if operation.substreams is not None and operation.substreams != there.substreams:
+        differs.append(f"it has {there.substreams} substreams, not {operation.substreams}")
+    if operation.key is not None and operation.key != there.key:
+        differs.append(f"its key is {list(there.key)}, not {list(operation.key)}")
+    if differs:
+        raise BadCall(
+            f"the stream {operation.name!r} is there and differs: {'; '.join(differs)}; "
+            "use it as it is, or choose another name",
+            code="stream_differs",
+            status=409,
+        )
+    return Plan(StreamMade(there, created=False))
+
+
+def _ddl(schema: bytes) -> str:
+    return to_ddl(pa.ipc.read_schema(pa.py_buffer(schema)))
+
+
+def decide_rows(operation: AppendRows, view: View) -> Plan:
+    """Rows that commit themselves: the last of their entries is the commit.
+
+    A sequence that is not above the producer's last one is answered and not appended again.
+    """
+    stream = need_stream(view, operation.stream)
+    _check_substreams(stream, operation.drafts)
+    repeat = _repeat(operation, stream, view)
+    if repeat is not None:
+        return Plan(repeat)
+    before = view.last_commit(stream)
+    if not operation.drafts:
+        return Plan(Appended(before.lsn if before else BEFORE_ALL, 0, ()))
+    now_ms = view.now_ms
+    entries = tuple(
+        _entry(Lsn(view.next_lsn + place), stream, draft, now_ms, operation)
+        for place, draft in enumerate(operation.drafts)
+    )
+    showing = show(stream, before, entries[-1].head.lsn, now_ms, [e.head for e in entries])
+    answer = Appended(
+        showing.commit.lsn,
+        sum(draft.rows for draft in operation.drafts),
+        tuple(entry.head.lsn for entry in entries),
+    )
+    producer = None
+    if operation.producer is not None and operation.sequence is not None:
+        producer = (stream.id, operation.producer, ProducerRecord(operation.sequence, answer))
+    return Plan(answer, entries, showings=((stream.name, showing),), producer=producer)
+
+
+def _entry(
+    lsn: Lsn, stream: StreamRecord, draft: Draft, now_ms: int, operation: AppendRows
+) -> Entry:
+    head = Head(
+        lsn,
+        "rows",
+        (substream_tag(stream.name, draft.substream),),
+        now_ms,
+        draft.checksum,
+        len(draft.payload),
+        rows=draft.rows,
+        producer=operation.producer,
+        seq=operation.sequence,
+    )
+    return Entry(head, draft.payload)
+
+
+def _repeat(operation: AppendRows, stream: StreamRecord, view: View) -> Appended | None:
+    """The answer to a sequence seen before; only the last one's rows are still known."""
+    if operation.producer is None or operation.sequence is None:
+        return None
+    last = view.producer(stream, operation.producer)
+    if last is None or operation.sequence > last.sequence:
+        return None
+    if operation.sequence == last.sequence:
+        return Appended(last.answer.position, last.answer.rows, last.answer.entries, True)
+    return Appended(last.answer.position, 0, (), True)
+
+
+def _check_substreams(stream: StreamRecord, drafts: Sequence[Draft]) -> None:
+    for draft in drafts:
+        check_substream(stream, draft.substream)
+
+
+def check_substream(stream: StreamRecord, substream: int) -> None:
+    """Refuse a substream the stream does not have."""
+    if not 0 <= substream < stream.substreams:
+        raise BadCall(
+            f"the stream {stream.name!r} has substreams 0 to {stream.substreams - 1}, "
+            f"and {substream} is none of them",
+            code="substream_out_of_range",
+        )
+
+
+def show(
+    stream: StreamRecord, before: Commit | None, commit: Lsn, now_ms: int, heads: Sequence[Head]
+) -> Showing:
+    """The index updates that make `heads` visible at `commit`, in the order given."""
+    by_substream: dict[Substream, list[Head]] = {}
+    for head in heads:
+        by_substream.setdefault(substream_of(head), []).append(head)
+    covered = tuple(
+        (
+            substream,
+            Covered(
+                sum(head.rows for head in group),
+                sum(head.payload_bytes for head in group),
+                tuple(head.lsn for head in group),
+            ),
+        )
+        for substream, group in sorted(by_substream.items())
+    )
+    return Showing(
+        stream.id,
+        Commit(
+            commit,
+            (before.rows_total if before else 0) + sum(head.rows for head in heads),
+            (before.bytes_total if before else 0) + sum(head.payload_bytes for head in heads),
+            now_ms,
+            tuple(substream for substream, _ in covered),
+        ),
+        covered,
+    )
+
+
+def substream_of(head: Head) -> Substream:
+    """The substream of a data entry, which its one tag names."""
+    return Substream(int(head.tags[0].rpartition("/")[2]))
+
+
+def decide_pending(operation: AppendPending, view: View) -> Plan:
+    """Entries of one task attempt, refused if the query has been taken over meanwhile."""
+    stream = need_stream(view, operation.stream)
+    _check_substreams(stream, operation.drafts)
+    stamp = operation.stamp
+    check_instance(view, stamp.query, stamp.instance)
+    now_ms = view.now_ms
+    entries = tuple(
+        Entry(
+            Head(
+                Lsn(view.next_lsn + place),
+                "pending",
+                (substream_tag(stream.name, draft.substream),),
+                now_ms,
+                draft.checksum,
+                len(draft.payload),
+                rows=draft.rows,
+                producer=stamp.query,
+                instance=stamp.instance,
+                stamp=stamp,
+            ),
+            draft.payload,
+        )
+        for place, draft in enumerate(operation.drafts)
+    )
+    return Plan(tuple(entry.head.lsn for entry in entries), entries)
+
+
+def check_instance(view: View, query: QueryId, instance: Instance) -> None:
+    """The fence: `unknown_query` before the first take-over, `fenced` after a later one."""
+    record = view.query(query)
+    if record is None:
+        raise BadCall(
+            f"there is no query {query!r}; take it over first with "
+            f"POST /v1/queries/{query}/instances",
+            code="unknown_query",
+            status=404,
+        )
+    if instance != record.instance:
+        raise Fenced(
+            f"the query {query!r} was taken over: its instance is {record.instance} (run "
+            f"{record.run}), and instance {instance} may no longer write; stop this run",
+            code="fenced",
+        )

@@ -1,0 +1,188 @@
+"""What a log is, whatever stores it: entries, operations with their answers, and the protocol.
+
+An *operation* is one atomic step on the log: it either takes place as a whole and is durable when
+it is answered, or is refused and leaves no trace.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
+from penstock.model.marker import Marker, Stamp
+
+Kind = Literal["rows", "pending", "marker", "take over"]
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """An entry without its payload. `checksum` and `payload_bytes` are the payload's.
+
+    `rows` entries are visible by themselves, `pending` ones once a marker names them; the other
+    two kinds carry no rows.
+    """
+
+    lsn: Lsn
+    kind: Kind
+    tags: tuple[str, ...]
+    arrived_at_ms: int
+    checksum: int
+    payload_bytes: int
+    rows: int = 0
+    producer: str | None = None
+    instance: Instance | None = None
+    seq: int | None = None
+    stamp: Stamp | None = None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One place of the log. The payload is an encapsulated Arrow record batch, or JSON."""
+
+    head: Head
+    payload: bytes
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """Rows on their way in: one record batch for one substream, serialised and summed."""
+
+    substream: Substream
+    payload: bytes
+    rows: int
+    checksum: int
+
+
+class StreamRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A stream: `schema` is the IPC message of its canonical schema."""
+
+    id: int
+    name: StreamName
+    schema: bytes
+    substreams: int
+    key: tuple[str, ...]
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """The answer to a producer: `position` is the commit that made the rows visible."""
+
+    position: Lsn
+    rows: int
+    entries: tuple[Lsn, ...]
+    duplicate: bool = False
+
+
+class MarkerRef(msgspec.Struct, frozen=True):
+    """The last marker of a query, as far as a new instance needs it."""
+
+    lsn: Lsn
+    batch: BatchId
+    instance: Instance
+    commit: str | None
+
+
+class QueryRecord(msgspec.Struct, frozen=True):
+    """A query: who may mark, and what was marked last."""
+
+    query: QueryId
+    name: str | None
+    instance: Instance
+    run: str
+    marker: MarkerRef | None = None
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """The answer to a take-over."""
+
+    instance: Instance
+    marker: MarkerRef | None
+
+
+class CreateStream(msgspec.Struct, frozen=True):
+    """Make a stream, or find the one that is there; None takes what the existing one has."""
+
+    name: StreamName
+    schema: bytes
+    substreams: int | None
+    key: tuple[str, ...] | None
+
+
+class StreamMade(msgspec.Struct, frozen=True):
+    stream: StreamRecord
+    created: bool
+
+
+class AppendRows(msgspec.Struct, frozen=True):
+    """Append and make visible in one step; `sequence` with `producer` filters repeats."""
+
+    stream: StreamName
+    drafts: tuple[Draft, ...]
+    producer: str | None = None
+    sequence: int | None = None
+
+
+class AppendPending(msgspec.Struct, frozen=True):
+    """Append for a batch of a query; nothing is visible until a marker names the entries."""
+
+    stream: StreamName
+    stamp: Stamp
+    drafts: tuple[Draft, ...]
+
+
+class TakeQuery(msgspec.Struct, frozen=True):
+    """Become the instance of a query that may mark."""
+
+    query: QueryId
+    run: str
+    name: str | None
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Commit a batch."""
+
+    marker: Marker
+
+
+Operation = CreateStream | AppendRows | AppendPending | TakeQuery | Mark
+
+
+def payload_bytes(operation: Operation) -> int:
+    """How much memory an operation holds while it waits."""
+    if isinstance(operation, AppendRows | AppendPending):
+        return sum(len(draft.payload) for draft in operation.drafts)
+    return 0
+
+
+class Commit(msgspec.Struct, frozen=True, array_like=True):
+    """One commit of one stream. Totals count from the stream's beginning, this one included, so
+    that the rows between two positions are a difference and an end is found by halving."""
+
+    lsn: Lsn
+    rows_total: int
+    bytes_total: int
+    arrived_at_ms: int
+    substreams: tuple[Substream, ...]
+
+
+class Covered(msgspec.Struct, frozen=True, array_like=True):
+    """What one commit makes visible in one substream, in the order it is read."""
+
+    rows: int
+    payload_bytes: int
+    entries: tuple[Lsn, ...]
+
+
+class Log(Protocol):
+    """The writing side of a log. Reading is by `penstock.log.view.View`."""
+
+    def submit(self, operation: Operation) -> Future[Any]:
+        """Queue the operation; the future holds its answer once durable, or its refusal.
+
+        Raises `busy` when the queue is full and `stopping` when the log is closing, with nothing
+        queued.
+        """
+        ...
+
+    def close(self) -> None:
+        """Finish what is queued, refuse what comes after, release the folder."""
+        ...

@@ -1,0 +1,193 @@
+"""Questions about what is visible, answered from the indexes: no question scans the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from penstock.errors import BadCall
+from penstock.log import layout
+from penstock.log.contract import Commit, StreamRecord
+from penstock.log.layout import Buffer
+from penstock.log.store import StoreView
+from penstock.model.ids import BEFORE_ALL, BatchId, Instance, Lsn, QueryId, Substream
+from penstock.model.marker import Marker
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where the next page begins: the `index`-th entry that commit `commit` makes visible."""
+
+    commit: Lsn
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.commit}:{self.index}"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Rows asked for: those of commits in `(after, until]`, of one substream or of all."""
+
+    stream: StreamRecord
+    after: Lsn
+    until: Lsn
+    substream: Substream | None = None
+    cursor: Cursor | None = None
+
+
+def latest(view: StoreView, stream: StreamRecord) -> Lsn:
+    """The position of the last commit; `BEFORE_ALL` in an empty stream."""
+    last = view.last_commit(stream)
+    return last.lsn if last is not None else BEFORE_ALL
+
+
+def check_position(view: StoreView, stream: StreamRecord, position: Lsn) -> None:
+    """Refuse a position that is not reached yet; a consumer with one has read another log."""
+    end = latest(view, stream)
+    if position > end:
+        raise BadCall(
+            f"the position {position} is past the end of the stream {stream.name!r}, which is "
+            f"{end}; ask for at most that, or check that this is the log the position came from",
+            code="position_past_end",
+        )
+
+
+def _last_where(
+    view: StoreView,
+    stream: StreamRecord,
+    low: Lsn,
+    high: Lsn,
+    holds: Callable[[Commit], bool],
+) -> Commit | None:
+    """The last commit in `(low, high]` for which `holds`, which is true of a first part only."""
+    found: Commit | None = None
+    while low < high:
+        middle = Lsn((low + high + 1) // 2)
+        commit = view.commit_at(stream, middle)
+        if commit is None or commit.lsn <= low:
+            low = middle
+        elif holds(commit):
+            found, low = commit, middle
+        else:
+            high = Lsn(commit.lsn - 1)
+    return found
+
+
+def end_of_batch(
+    view: StoreView,
+    stream: StreamRecord,
+    after: Lsn,
+    until: Lsn,
+    rows_max: int | None,
+    bytes_max: int | None,
+) -> Lsn:
+    """How far a batch after `after` may read: whole commits within both bounds, at least one."""
+    last = view.commit_at(stream, until)
+    if last is None or last.lsn <= after:
+        return after
+    before = view.commit_at(stream, after)
+    rows_end = (before.rows_total if before else 0) + (
+        rows_max if rows_max is not None else last.rows_total
+    )
+    bytes_end = (before.bytes_total if before else 0) + (
+        bytes_max if bytes_max is not None else last.bytes_total
+    )
+    within = _last_where(
+        view,
+        stream,
+        after,
+        last.lsn,
+        lambda commit: commit.rows_total <= rows_end and commit.bytes_total <= bytes_end,
+    )
+    if within is not None:
+        return within.lsn
+    first = next(view.commits(stream, after + 1, last.lsn))
+    return first.lsn
+
+
+def position_at(view: StoreView, stream: StreamRecord, time_ms: int) -> Lsn:
+    """The position before the first commit that arrived at or after the time."""
+    end = latest(view, stream)
+    found = _last_where(
+        view, stream, BEFORE_ALL, end, lambda commit: commit.arrived_at_ms < time_ms
+    )
+    return found.lsn if found is not None else BEFORE_ALL
+
+
+class MarkerLine(msgspec.Struct, frozen=True):
+    """What a marker committed, without the list of entries."""
+
+    lsn: Lsn
+    batch: BatchId
+    instance: Instance
+    arrived_at_ms: int
+    positions: dict[str, Lsn]
+    mode: str
+    rows: int
+
+
+def markers_from(view: StoreView, query: QueryId, first: BatchId) -> Iterator[MarkerLine]:
+    """The markers of a query from batch `first` on, in order."""
+    for lsn in view.marks(query, first):
+        head = view.head(lsn)
+        if head is None:
+            raise layout.damaged(lsn, "an index names it and it is not there")
+        marker = msgspec.json.decode(view.payload(lsn), type=Marker)
+        heads = (view.head(entry) for write in marker.writes for entry in write.entries)
+        rows = sum(entry.rows for entry in heads if entry is not None)
+        yield MarkerLine(
+            lsn,
+            marker.batch,
+            marker.instance,
+            head.arrived_at_ms,
+            marker.positions,
+            marker.mode,
+            rows,
+        )
+
+
+def entries_in(view: StoreView, asked: Range) -> Iterator[tuple[Cursor, Lsn]]:
+    """Every entry of the range with its place, in commit order."""
+    start = asked.cursor.commit if asked.cursor is not None else Lsn(asked.after + 1)
+    skip = asked.cursor.index if asked.cursor is not None else 0
+    for commit, lsns in _covered(view, asked, start):
+        for index in range(skip, len(lsns)):
+            yield Cursor(commit, index), lsns[index]
+        skip = 0
+
+
+def _covered(view: StoreView, asked: Range, start: int) -> Iterator[tuple[Lsn, tuple[Lsn, ...]]]:
+    stream = asked.stream
+    if asked.substream is not None:
+        for lsn, covered in view.covered_between(stream, asked.substream, start, asked.until):
+            yield lsn, covered.entries
+        return
+    for commit in view.commits(stream, start, asked.until):
+        lsns: tuple[Lsn, ...] = ()
+        for substream in commit.substreams:
+            covered_there = view.covered(stream, substream, commit.lsn)
+            lsns += covered_there.entries if covered_there is not None else ()
+        yield commit.lsn, lsns
+
+
+def page(
+    view: StoreView, asked: Range, bytes_max: int, entries_max: int
+) -> tuple[list[Buffer], Cursor | None]:
+    """Verified payloads of about `bytes_max` bytes, at least one, and where the rest begins.
+
+    The payloads are views into the store and die with the view's transaction.
+    """
+    payloads: list[Buffer] = []
+    size = 0
+    for place, lsn in entries_in(view, asked):
+        if payloads and (size >= bytes_max or len(payloads) >= entries_max):
+            return payloads, place
+        payload = view.payload(lsn)
+        if payloads and size + len(payload) > bytes_max:
+            return payloads, place
+        payloads.append(payload)
+        size += len(payload)
+    return payloads, None

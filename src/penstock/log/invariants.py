@@ -1,0 +1,158 @@
+"""What is always true of a log, as code; the numbers are those of the design.
+
+1. Output is visible if and only if a marker covers it, or it committed itself.
+5. Markers of a query carry the instance of the last take-over before them, and their batches
+   strictly increase.
+8. A consumer sees each committed entry once, in the order of commits.
+
+Beside these, every index says what the entries say. `check` reads the whole log: it is for tests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from penstock.log import layout
+from penstock.log.appends import substream_of
+from penstock.log.contract import Entry, Head, StreamRecord
+from penstock.log.embedded import EmbeddedLog
+from penstock.log.layout import lsn_of
+from penstock.log.store import StoreView
+from penstock.model.ids import Lsn, Substream
+from penstock.model.marker import Marker, TakeOver
+
+Shown = dict[Lsn, list[Lsn]]
+
+
+def check(log: EmbeddedLog) -> None:
+    """Raise with every violation found, one sentence each."""
+    with log.reading() as view:
+        found = list(violations(view))
+    if found:
+        raise AssertionError("the log breaks its invariants: " + "; ".join(found))
+
+
+def violations(view: StoreView) -> Iterator[str]:
+    entries = _entries(view)
+    shown = _shown(view)
+    yield from _order(view, entries)
+    yield from _tags(view, entries)
+    yield from _visible(entries, shown)
+    for query in view.queries():
+        yield from _task_log(view, query.query, entries)
+    for stream in view.streams():
+        yield from _totals(view, stream, entries)
+
+
+def _entries(view: StoreView) -> dict[Lsn, Entry]:
+    with view.txn.cursor(db=view.tables["entries"]) as cursor:
+        lsns = [lsn_of(key) for key in cursor.iternext(values=False)]
+    found = {}
+    for lsn in lsns:
+        entry = view.entry(lsn)
+        if entry is not None:
+            found[lsn] = entry
+    return found
+
+
+def _shown(view: StoreView) -> Shown:
+    """Every entry the visible index names, with the commits that show it."""
+    shown: Shown = {}
+    for stream in view.streams():
+        for place in range(stream.substreams):
+            every = view.covered_between(stream, Substream(place), 0, (1 << 63) - 1)
+            for commit, covered in every:
+                for lsn in covered.entries:
+                    shown.setdefault(lsn, []).append(commit)
+    return shown
+
+
+def _order(view: StoreView, entries: dict[Lsn, Entry]) -> Iterator[str]:
+    if entries and max(entries) >= view.next_lsn:
+        yield f"entry {max(entries)} is not below the next place {view.next_lsn}"
+    arrived = [entry.head.arrived_at_ms for entry in entries.values()]
+    if arrived != sorted(arrived):
+        yield "arrival times go back"
+
+
+def _tags(view: StoreView, entries: dict[Lsn, Entry]) -> Iterator[str]:
+    with view.txn.cursor(db=view.tables["tags"]) as cursor:
+        found = {bytes(key) for key in cursor.iternext(values=False)}
+    told = {layout.tag_key(tag, lsn) for lsn, entry in entries.items() for tag in entry.head.tags}
+    if found != told:
+        yield f"the tag index differs from the entries in {len(found ^ told)} places"
+
+
+def _visible(entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
+    """Invariants 1 and 8."""
+    told: dict[Lsn, Lsn] = {}
+    for lsn, entry in entries.items():
+        if entry.head.kind == "marker":
+            for write in msgspec.json.decode(entry.payload, type=Marker).writes:
+                told.update(dict.fromkeys(write.entries, lsn))
+    for lsn, entry in entries.items():
+        commits = shown.get(lsn, [])
+        if len(commits) > 1:
+            yield f"invariant 8: entry {lsn} is visible at {commits}"
+        elif entry.head.kind == "rows":
+            if not commits or not _commits_itself(entry.head, entries.get(commits[0])):
+                yield f"invariant 1: entry {lsn} does not commit itself: {commits}"
+        elif commits != ([told[lsn]] if lsn in told else []):
+            yield f"invariant 1: entry {lsn} is visible at {commits}, its marker is {told.get(lsn)}"
+    for lsn in shown.keys() - entries.keys():
+        yield f"invariant 1: entry {lsn} is visible and not there"
+
+
+def _commits_itself(head: Head, commit: Entry | None) -> bool:
+    """Whether the commit is an entry of the same append: no other append lies between."""
+    return (
+        commit is not None
+        and commit.head.kind == "rows"
+        and commit.head.lsn >= head.lsn
+        and (commit.head.producer, commit.head.seq) == (head.producer, head.seq)
+    )
+
+
+def _task_log(view: StoreView, query: str, entries: dict[Lsn, Entry]) -> Iterator[str]:
+    """Invariant 5."""
+    instance, batch = 0, -1
+    for lsn in view.tagged(f"t/{query}"):
+        entry = entries[lsn]
+        if entry.head.kind == "take over":
+            taken = msgspec.json.decode(entry.payload, type=TakeOver)
+            if taken.instance <= instance:
+                yield f"invariant 5: instance {taken.instance} of {query} follows {instance}"
+            instance = taken.instance
+            continue
+        marker = msgspec.json.decode(entry.payload, type=Marker)
+        if marker.instance != instance:
+            yield f"invariant 5: instance {marker.instance} of {query} marked under {instance}"
+        if marker.batch <= batch:
+            yield f"invariant 5: batch {marker.batch} of {query} is marked after {batch}"
+        if view.marked(marker.query, marker.batch) != lsn:
+            yield f"batch {marker.batch} of {query} is not found at {lsn}"
+        batch = marker.batch
+
+
+def _totals(view: StoreView, stream: StreamRecord, entries: dict[Lsn, Entry]) -> Iterator[str]:
+    rows = size = 0
+    for commit in view.commits(stream, 0, (1 << 63) - 1):
+        lsns = []
+        for substream in commit.substreams:
+            covered = view.covered(stream, substream, commit.lsn)
+            if covered is None:
+                yield f"commit {commit.lsn} of {stream.name} shows nothing in {substream}"
+                continue
+            heads = [entries[lsn].head for lsn in covered.entries if lsn in entries]
+            if any(substream_of(head) != substream for head in heads):
+                yield f"commit {commit.lsn} of {stream.name} shows entries of another substream"
+            lsns += list(covered.entries)
+            rows += sum(head.rows for head in heads)
+            size += sum(head.payload_bytes for head in heads)
+        if (rows, size) != (commit.rows_total, commit.bytes_total):
+            yield f"the totals of {stream.name} are wrong at {commit.lsn}"
+        if any(times > 1 for times in Counter(lsns).values()):
+            yield f"invariant 8: commit {commit.lsn} of {stream.name} names an entry twice"

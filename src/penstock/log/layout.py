@@ -1,0 +1,148 @@
+"""Where everything lies in the store: tables, keys, and the bytes of an entry.
+
+    entries        lsn                          -> entry bytes (below)
+    tags           tag, 0x00, lsn               -> nothing
+    streams        name                         -> StreamRecord
+    commits        stream id, commit lsn        -> Commit
+    visible        stream id, substream, commit -> Covered
+    producers      stream id, producer          -> ProducerState
+    producer_uses  lsn                          -> key of the producer whose last append this is
+    queries        query                        -> QueryRecord
+    runs           query, 0x00, run             -> instance
+    marks          query, 0x00, batch           -> marker lsn
+    counters       name                         -> number
+
+Numbers in keys are big-endian, so that the order of keys is the order of the log. Entry bytes are
+one version byte, the head's length and checksum, the head, the payload; the head carries the
+payload's checksum, so a payload in the wrong place is noticed too.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import lmdb
+import msgspec
+import xxhash
+
+from penstock.errors import Damaged
+from penstock.log.contract import Appended, Entry, Head
+from penstock.model.ids import Lsn
+
+TABLES = (
+    "entries",
+    "tags",
+    "streams",
+    "commits",
+    "visible",
+    "producers",
+    "producer_uses",
+    "queries",
+    "runs",
+    "marks",
+    "counters",
+)
+KEY_TEXT_BYTES_MAX = 200
+
+_PREFIX = struct.Struct(">BIQ")
+_VERSION = 1
+_LSN = struct.Struct(">Q")
+_STREAM = struct.Struct(">I")
+_COMMIT = struct.Struct(">IQ")
+_VISIBLE = struct.Struct(">IHQ")
+
+Buffer = bytes | memoryview
+encode_head = msgspec.msgpack.Encoder().encode
+_decode_head = msgspec.msgpack.Decoder(Head).decode
+
+
+class ProducerState(msgspec.Struct, frozen=True, array_like=True):
+    """The stored form of the duplicate filter's record of one producer on one stream."""
+
+    sequence: int
+    answer: Appended
+
+
+class Tables:
+    """Handles of the named tables of one open environment."""
+
+    def __init__(self, env: lmdb.Environment, *, create: bool = True) -> None:
+        self._handles = {name: env.open_db(name.encode("ascii"), create=create) for name in TABLES}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._handles[name]
+
+
+def lsn_key(lsn: int) -> bytes:
+    return _LSN.pack(lsn)
+
+
+def lsn_of(key: Buffer) -> Lsn:
+    """The number a key ends with."""
+    return Lsn(_LSN.unpack(bytes(key[-8:]))[0])
+
+
+def tag_key(tag: str, lsn: int) -> bytes:
+    return tag.encode("utf-8") + b"\x00" + _LSN.pack(lsn)
+
+
+def commit_key(stream_id: int, lsn: int) -> bytes:
+    return _COMMIT.pack(stream_id, lsn)
+
+
+def stream_prefix(stream_id: int) -> bytes:
+    return _STREAM.pack(stream_id)
+
+
+def visible_key(stream_id: int, substream: int, lsn: int) -> bytes:
+    return _VISIBLE.pack(stream_id, substream, lsn)
+
+
+def producer_key(stream_id: int, producer: str) -> bytes:
+    return _STREAM.pack(stream_id) + producer.encode("utf-8")
+
+
+def run_key(query: str, run: str) -> bytes:
+    return query.encode("utf-8") + b"\x00" + run.encode("utf-8")
+
+
+def mark_key(query: str, batch: int) -> bytes:
+    return query.encode("utf-8") + b"\x00" + _LSN.pack(batch)
+
+
+def encode_entry(entry: Entry) -> bytes:
+    head = encode_head(entry.head)
+    prefix = _PREFIX.pack(_VERSION, len(head), xxhash.xxh3_64_intdigest(head))
+    return b"".join((prefix, head, entry.payload))
+
+
+def decode_entry_head(lsn: Lsn, stored: Buffer) -> tuple[Head, int]:
+    """The head and where the payload begins; `damaged` if the head is not what was written."""
+    try:
+        version, size, checksum = _PREFIX.unpack_from(stored)
+        end = _PREFIX.size + size
+        head_bytes = bytes(stored[_PREFIX.size : end])
+        if version == _VERSION and xxhash.xxh3_64_intdigest(head_bytes) == checksum:
+            head = _decode_head(head_bytes)
+            if head.lsn == lsn and len(stored) == end + head.payload_bytes:
+                return head, end
+    except (struct.error, msgspec.DecodeError):
+        pass
+    raise damaged(lsn, "its head does not match its checksum")
+
+
+def decode_payload(lsn: Lsn, stored: Buffer) -> tuple[Head, Buffer]:
+    """The head and a view of the payload, both verified; the view lives as long as `stored`."""
+    head, start = decode_entry_head(lsn, stored)
+    payload = stored[start:]
+    if xxhash.xxh3_64_intdigest(payload) != head.checksum:
+        raise damaged(lsn, "its payload does not match its checksum")
+    return head, payload
+
+
+def damaged(lsn: Lsn, fact: str) -> Damaged:
+    return Damaged(
+        f"the entry {lsn} is damaged: {fact}; restore the data folder from a backup",
+        code="damaged",
+    )

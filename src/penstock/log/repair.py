@@ -1,0 +1,167 @@
+"""Verifying the end of the log at start, and cutting a damaged end off when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import lmdb
+import msgspec
+
+from penstock.clock import Clock
+from penstock.errors import Damaged
+from penstock.log import layout
+from penstock.log.contract import Appended, MarkerRef, QueryRecord, TakeQuery
+from penstock.log.layout import ProducerState, Tables, lsn_of
+from penstock.log.markers import decide_take_over
+from penstock.log.store import Effects, StoreView
+from penstock.log.view import ProducerRecord
+from penstock.model.ids import Lsn, task_log_tag
+from penstock.model.marker import Marker
+from penstock.settings import Settings
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What was removed: every entry from `first` to `last`, and what rested on them."""
+
+    first: Lsn
+    last: Lsn
+    entries: int
+    commits: int
+    queries: tuple[str, ...]
+
+    def __str__(self) -> str:
+        fenced = f"; fenced the queries {', '.join(self.queries)}" if self.queries else ""
+        return (
+            f"removed the entries {self.first} to {self.last} ({self.entries} of them) and "
+            f"{self.commits} commits of streams{fenced}; their places are not used again"
+        )
+
+
+def first_damaged(view: StoreView, entries_max: int, bytes_max: int) -> Lsn | None:
+    """The first damaged entry among the last ones, going back up to either bound."""
+    found: Lsn | None = None
+    seen = size = 0
+    with view.txn.cursor(db=view.tables["entries"]) as cursor:
+        for key, stored in cursor.iterprev():
+            if seen >= entries_max or size >= bytes_max:
+                break
+            seen += 1
+            size += len(stored)
+            lsn = lsn_of(key)
+            try:
+                layout.decode_payload(lsn, stored)
+            except Damaged:
+                found = lsn
+    return found
+
+
+def refusal(lsn: Lsn) -> Damaged:
+    return Damaged(
+        f"the log is damaged from entry {lsn} on: its bytes do not match their checksum; restore "
+        "the data folder from a backup, or start once with --cut-damaged-tail, which removes that "
+        "entry and everything after it",
+        code="damaged",
+    )
+
+
+def cut_from(
+    env: lmdb.Environment, tables: Tables, first: Lsn, settings: Settings, clock: Clock
+) -> Cut:
+    """Remove every entry from `first` on, from every index, in one transaction.
+
+    Producers and queries go back to their last sequence and marker before the cut. A query that
+    lost anything is taken over, so that an instance which still believes in what was removed is
+    fenced instead of building on it. `next_lsn` stays, so no place is used twice.
+    """
+    with env.begin(write=True) as txn:
+        view = StoreView(txn, tables, clock.wall_ms())
+        effects = Effects(view, settings.producers_max)
+        last = Lsn(view.next_lsn - 1)
+        lost_queries = list(_queries_after(view, first))
+        entries = _drop(view, "entries", first)
+        for table in ("tags", "visible", "producer_uses"):
+            _drop(view, table, first)
+        commits = _drop(view, "commits", first)
+        _drop_marks(view, first)
+        for key in _producers_after(view, first):
+            _put_back_producer(view, effects, key, first)
+        for query in lost_queries:
+            _put_back_query(view, effects, query, last)
+        effects.put_counter("next_lsn", view.next_lsn)
+    return Cut(first, last, entries, commits, tuple(query.query for query in lost_queries))
+
+
+def _drop(view: StoreView, table: str, first: Lsn) -> int:
+    """Delete every key that ends with a place at or after `first`."""
+    handle = view.tables[table]
+    with view.txn.cursor(db=handle) as cursor:
+        gone = [bytes(key) for key in cursor.iternext(values=False) if lsn_of(key) >= first]
+    for key in gone:
+        view.txn.delete(key, db=handle)
+    return len(gone)
+
+
+def _drop_marks(view: StoreView, first: Lsn) -> None:
+    marks = view.tables["marks"]
+    with view.txn.cursor(db=marks) as cursor:
+        gone = [bytes(key) for key, value in cursor if msgspec.msgpack.decode(value) >= first]
+    for key in gone:
+        view.txn.delete(key, db=marks)
+
+
+def _queries_after(view: StoreView, first: Lsn) -> Iterator[QueryRecord]:
+    for query in view.queries():
+        if next(view.tagged(task_log_tag(query.query), first), None) is not None:
+            yield query
+
+
+def _producers_after(view: StoreView, first: Lsn) -> list[bytes]:
+    with view.txn.cursor(db=view.tables["producers"]) as cursor:
+        return [
+            bytes(key)
+            for key, value in cursor
+            if msgspec.msgpack.decode(value, type=ProducerState).answer.position >= first
+        ]
+
+
+def _put_back_producer(view: StoreView, effects: Effects, key: bytes, first: Lsn) -> None:
+    """Find the producer's last append before the cut by walking the stream's commits back."""
+    stream_id, producer = int.from_bytes(key[:4], "big"), key[4:].decode("utf-8")
+    view.txn.delete(key, db=view.tables["producers"])
+    stream = next(stream for stream in view.streams() if stream.id == stream_id)
+    commit = view.commit_at(stream, first - 1)
+    while commit is not None:
+        head = view.head(commit.lsn)
+        if head is not None and head.producer == producer and head.seq is not None:
+            lsns = tuple(
+                lsn
+                for substream in commit.substreams
+                if (covered := view.covered(stream, substream, commit.lsn)) is not None
+                for lsn in covered.entries
+            )
+            before = view.commit_at(stream, commit.lsn - 1)
+            rows = commit.rows_total - (before.rows_total if before is not None else 0)
+            answer = Appended(commit.lsn, rows, tuple(sorted(lsns)))
+            record = ProducerRecord(head.seq, answer)
+            effects.put_producer(stream_id, producer, record)
+            return
+        commit = view.commit_at(stream, commit.lsn - 1)
+
+
+def _put_back_query(view: StoreView, effects: Effects, query: QueryRecord, last: Lsn) -> None:
+    marker: MarkerRef | None = None
+    for lsn in view.tagged(task_log_tag(query.query)):
+        entry = view.entry(lsn)
+        if entry is not None and entry.head.kind == "marker":
+            found = msgspec.json.decode(entry.payload, type=Marker)
+            marker = MarkerRef(lsn, found.batch, found.instance, found.commit)
+    record = QueryRecord(query.query, query.name, query.instance, query.run, marker)
+    view.txn.put(
+        query.query.encode("utf-8"),
+        msgspec.msgpack.encode(record),
+        db=view.tables["queries"],
+    )
+    taken = TakeQuery(query.query, f"cut-damaged-tail-{last}", query.name)
+    effects.apply(decide_take_over(taken, view))

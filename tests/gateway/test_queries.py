@@ -1,0 +1,143 @@
+"""Take-overs, pending entries, markers and admission over HTTP."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from support.http_server import ARROW, Answer, Served, ipc, table
+
+
+def batch(*keys: int) -> pa.RecordBatch:
+    return table(*keys).to_batches()[0]
+
+
+class Query:
+    """A query of the test's own, named like its stream."""
+
+    def __init__(self, served: Served, name: str) -> None:
+        self.served, self.name, self.path = served, name, f"/queries/{name}"
+
+    def take(self, run: str) -> Answer:
+        return self.served.ask("POST", f"{self.path}/instances", {"run": run, "name": None})
+
+    def append(self, *batches: pa.RecordBatch, substreams: str, **stamp: int) -> Answer:
+        given = {"instance": 1, "batch": 0, "partition": 0, "attempt": 0, **stamp}
+        told = "&".join(f"{key}={value}" for key, value in given.items())
+        path = f"/streams/{self.name}/entries?query={self.name}&{told}&substreams={substreams}"
+        return self.served.ask("POST", path, ipc(list(batches)), Content_Type=ARROW)
+
+    def mark(self, entries: list[int], **more: Any) -> Answer:
+        write = {"stream": self.name, "partition": 0, "attempt": 0, "entries": entries}
+        body = {"instance": 1, "batch": 0, "writes": [write], "commit": "e30=", **more}
+        return self.served.ask("POST", f"{self.path}/markers", body)
+
+
+@pytest.fixture
+def query(served: Served, name: str) -> Query:
+    served.make(name, substreams=2)
+    query = Query(served, name)
+    assert query.take("r1").json() == {"instance": 1, "marker": None}
+    return query
+
+
+def test_entries_are_invisible_until_a_marker_names_them(query: Query, served: Served) -> None:
+    entries = query.append(batch(1), batch(2), batch(3), substreams="0,1,0").json()["entries"]
+    assert served.values(query.name) == []
+    lsn = query.mark([entries[0], entries[2]]).json()["lsn"]
+    assert served.values(query.name) == [1, 3]
+    stream = served.ask("GET", f"/streams/{query.name}").json()
+    assert (stream["latest"], stream["rows"]) == (lsn, 2)
+
+
+def test_the_same_marker_twice_gets_the_same_answer_and_another_is_refused(query: Query) -> None:
+    entries = query.append(batch(1), batch(2), substreams="0,0").json()["entries"]
+    first = query.mark(entries)
+    assert query.mark(entries).json() == first.json()
+    other = query.mark(entries[:1])
+    assert (other.status, other.code) == (409, "already_marked")
+
+
+def test_a_taken_over_instance_is_fenced_everywhere(query: Query, served: Served) -> None:
+    query.mark([], batch=3)
+    taken = query.take("r2").json()
+    assert (taken["instance"], taken["marker"]["batch"]) == (2, 3)
+    assert taken["marker"]["commit"] == "e30="
+    assert query.take("r2").json()["instance"] == 2
+    admission = {"query": query.name, "instance": 1, "stream": query.name, "after": 0}
+    for refused in (
+        query.append(batch(1), substreams="0"),
+        query.mark([], batch=4),
+        served.ask("POST", "/admission", admission),
+        query.take("r1"),
+    ):
+        assert (refused.status, refused.code) == (409, "fenced")
+        assert refused.json()["error"]["act"] == "stop"
+
+
+def test_a_marker_that_names_what_is_not_its_own_is_refused(query: Query, served: Served) -> None:
+    entries = query.append(batch(1), substreams="0", attempt=1).json()["entries"]
+    refused = query.mark(entries)
+    assert (refused.status, refused.code) == (409, "unknown_entries")
+    own = served.append(table(5), query.name).json()["entries"]
+    assert query.mark(own).code == "unknown_entries"
+    assert query.mark([10**12]).code == "unknown_entries"
+
+
+def test_queries_are_listed_with_their_last_marker(query: Query, served: Served) -> None:
+    lsn = query.mark([], batch=8).json()["lsn"]
+    found = served.ask("GET", f"/queries/{query.name}").json()
+    assert found == {
+        "query": query.name,
+        "name": None,
+        "instance": 1,
+        "run": "r1",
+        "marker": {"lsn": lsn, "batch": 8, "instance": 1, "commit": "e30="},
+    }
+    assert found in served.ask("GET", "/queries").json()["queries"]
+    assert served.ask("GET", "/queries/nobody").code == "unknown_query"
+
+
+def test_entries_must_have_exactly_the_streams_shape(query: Query) -> None:
+    rows = pa.RecordBatch.from_pydict({"v": ["x"], "k": [1]})
+    assert query.append(rows, substreams="0").code == "rows_do_not_fit"
+    assert query.append(batch(1), substreams="0,1").code == "bad_request"
+    assert query.append(batch(1), substreams="2").code == "substream_out_of_range"
+    assert query.append(batch(1), substreams="x").code == "bad_request"
+
+
+def admit(served: Served, name: str, **body: Any) -> dict[str, int]:
+    answer = served.ask("POST", "/admission", {"stream": name, "instance": None, **body})
+    assert answer.status == 200, answer.body
+    return dict(answer.json())
+
+
+def test_admission_cuts_at_commits_and_gives_at_least_one(served: Served, name: str) -> None:
+    served.make(name)
+    ends = [served.append(table(*range(10)), name).json()["position"] for _ in range(5)]
+    last = ends[-1]
+    assert admit(served, name, after=0) == {"end": last, "latest": last}
+    assert admit(served, name, after=0, rows_max=25)["end"] == ends[1]
+    assert admit(served, name, after=0, rows_max=3)["end"] == ends[0]
+    assert admit(served, name, after=ends[1], rows_max=20)["end"] == ends[3]
+    assert admit(served, name, after=0, bytes_max=1)["end"] == ends[0]
+    assert admit(served, name, after=0, until=ends[2])["end"] == ends[2]
+    assert admit(served, name, after=last) == {"end": last, "latest": last}
+
+
+def test_admission_is_held_for_this_stream_or_another(served: Served, name: str) -> None:
+    other = f"{name}_other"
+    served.make(name)
+    served.make(other)
+    threading.Timer(0.3, lambda: served.append(table(1), other)).start()
+    began = time.monotonic()
+    answer = admit(served, name, after=0, others=[{"stream": other, "after": 0}], wait_ms=5000)
+    assert answer == {"end": 0, "latest": 0}
+    assert 0.2 < time.monotonic() - began < 0.9
+    began = time.monotonic()
+    assert admit(served, name, after=0, wait_ms=60_000)["end"] == 0
+    assert 0.9 < time.monotonic() - began < 1.6
