@@ -1,0 +1,86 @@
+package penstock
+
+import java.time.Instant
+import java.time.format.DateTimeParseException
+
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** Where a source starts when its checkpoint does not say. */
+sealed trait Start
+object Start {
+  case object Earliest extends Start
+  case object Latest extends Start
+  final case class At(position: Long) extends Start
+  final case class Time(epochMs: Long) extends Start
+}
+
+/** What a source was asked to do. */
+final case class ReadOptions(
+    start: Start,
+    rowsMax: Option[Long],
+    bytesMax: Option[Long],
+    failOnDataLoss: Boolean)
+
+/** What a sink was asked to do; `key` and `substreams` also shape a stream it creates. */
+final case class WriteOptions(key: Seq[String], substreams: Option[Int])
+
+/** Options of `format("penstock")`, each read in this one place. */
+object Options {
+  private val Known = Set(
+    "path", "stream", "startingposition", "startingtime", "maxrowspertrigger",
+    "maxbytespertrigger", "failondataloss", "key", "substreams", "checkpointlocation",
+    "queryname", "deadline", "url", "token", "tls.ca", "retryseconds")
+
+  def stream(options: CaseInsensitiveStringMap): String = {
+    options.keySet().forEach { key =>
+      if (!Known.contains(key.toLowerCase(java.util.Locale.ROOT))) {
+        throw new BadCall(
+          "unknown_option",
+          s"'$key' is not an option of format(\"penstock\"); the options are " +
+            "startingPosition, startingTime, maxRowsPerTrigger, maxBytesPerTrigger, " +
+            "failOnDataLoss for a source, key and substreams for a sink")
+      }
+    }
+    Option(options.get("path")).orElse(Option(options.get("stream"))).getOrElse(
+      throw new BadCall("no_stream", "name the stream: load(\"bids\") or start(\"hot_items\")"))
+  }
+
+  def read(options: CaseInsensitiveStringMap): ReadOptions = ReadOptions(
+    start(options),
+    positive(options, "maxRowsPerTrigger"),
+    positive(options, "maxBytesPerTrigger"),
+    options.getBoolean("failOnDataLoss", true))
+
+  def write(options: CaseInsensitiveStringMap): WriteOptions = WriteOptions(
+    Option(options.get("key")).toSeq.flatMap(_.split(",")).map(_.trim).filter(_.nonEmpty),
+    positive(options, "substreams").map(_.toInt))
+
+  private def start(options: CaseInsensitiveStringMap): Start =
+    (Option(options.get("startingPosition")), Option(options.get("startingTime"))) match {
+      case (Some(_), Some(_)) =>
+        throw new BadCall("bad_option", "give startingPosition or startingTime, not both")
+      case (None, Some(time)) => Start.Time(epochMs(time))
+      case (None, None) | (Some("earliest"), None) => Start.Earliest
+      case (Some("latest"), None) => Start.Latest
+      case (Some(text), None) =>
+        Start.At(text.toLongOption.filter(_ >= 0).getOrElse(throw new BadCall(
+          "bad_option",
+          s"startingPosition is '$text'; it takes earliest, latest or a position")))
+    }
+
+  private def epochMs(text: String): Long = text.toLongOption.getOrElse {
+    try Instant.parse(text).toEpochMilli
+    catch {
+      case _: DateTimeParseException =>
+        throw new BadCall(
+          "bad_option",
+          s"startingTime is '$text'; it takes milliseconds since 1970 or 2026-01-31T12:00:00Z")
+    }
+  }
+
+  private def positive(options: CaseInsensitiveStringMap, key: String): Option[Long] =
+    Option(options.get(key)).map { text =>
+      text.toLongOption.filter(_ > 0).getOrElse(
+        throw new BadCall("bad_option", s"$key is '$text'; it takes a whole number above 0"))
+    }
+}

@@ -1,0 +1,43 @@
+package penstock
+
+import java.util
+
+import org.apache.spark.sql.connector.catalog.{SupportsRead, SupportsWrite, TableCapability}
+import org.apache.spark.sql.connector.catalog.TableCapability._
+import org.apache.spark.sql.connector.read.ScanBuilder
+import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
+import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+import penstock.client.Gateway
+import penstock.sink.LogWriteBuilder
+import penstock.source.LogScan
+
+/** One stream of the log, as Spark sees it: a table to read and write, in batch or streaming. */
+final class PenstockTable(stream: String, declared: StructType, connection: Connection)
+    extends SupportsRead
+    with SupportsWrite {
+
+  override def name(): String = s"penstock:$stream"
+
+  override def schema(): StructType = declared
+
+  override def capabilities(): util.Set[TableCapability] =
+    util.EnumSet.of(BATCH_READ, MICRO_BATCH_READ, BATCH_WRITE, STREAMING_WRITE, ACCEPT_ANY_SCHEMA)
+
+  override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () => {
+    val info = Gateway.to(connection).streams.describe(stream)
+    val actual = SparkInternals.sparkSchema(info.schema)
+    if (actual != declared) {
+      throw new BadCall(
+        "schema_differs",
+        s"stream '$stream' has the columns ${actual.toDDL}, not ${declared.toDDL}; leave out " +
+          ".schema(...): the source takes its schema from the stream")
+    }
+    new LogScan(connection, info, Options.read(options))
+  }
+
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
+    new LogWriteBuilder(connection, stream, info)
+}

@@ -1,0 +1,140 @@
+package penstock.client
+
+import java.io.IOException
+import java.net.URI
+import java.net.http.{HttpClient, HttpRequest, HttpResponse}
+import java.net.http.HttpRequest.BodyPublishers
+import java.time.Duration
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap}
+
+import scala.annotation.tailrec
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+import penstock.{BadCall, Bug, Connection, Damaged, Fenced, PenstockException, TryAgain}
+
+/**
+ * The server's HTTP interface (docs/http.md), one method per route the plug-in uses.
+ *
+ * Every request here may be sent twice without harm, so an answer that did not come is asked for
+ * again, with back-off, for `retrySeconds`. Interrupting the calling thread ends a call at once:
+ * that is how `StreamingQuery.stop()` gets through a held request.
+ */
+final class Gateway private (connection: Connection, http: HttpClient) {
+  import Gateway._
+
+  def streams: StreamRoutes = new StreamRoutes(this)
+
+  def queries: QueryRoutes = new QueryRoutes(this)
+
+  def getJson(path: String): JsonNode = json(request(path).GET())
+
+  def postJson(path: String, body: JsonNode): JsonNode = json(
+    request(path)
+      .header("Content-Type", "application/json")
+      .POST(BodyPublishers.ofByteArray(Json.writeValueAsBytes(body))))
+
+  def putJson(path: String, body: JsonNode): JsonNode = json(
+    request(path)
+      .header("Content-Type", "application/json")
+      .PUT(BodyPublishers.ofByteArray(Json.writeValueAsBytes(body))))
+
+  def postArrow(path: String, body: Array[Byte]): JsonNode = json(
+    request(path).header("Content-Type", ArrowType).POST(BodyPublishers.ofByteArray(body)))
+
+  /** Starts a GET; `settle` waits for it, and repeats it if it failed for a passing reason. */
+  def startFetch(path: String): CompletableFuture[HttpResponse[Array[Byte]]] =
+    http.sendAsync(request(path).header("Accept", ArrowType).GET().build(), bytes)
+
+  def settle(
+      path: String,
+      started: CompletableFuture[HttpResponse[Array[Byte]]]): HttpResponse[Array[Byte]] = {
+    val first =
+      try Right(started.get())
+      catch { case e: java.util.concurrent.ExecutionException => Left(e.getCause) }
+    first match {
+      case Right(answer) if answer.statusCode() < 400 => answer
+      case _ => send(request(path).header("Accept", ArrowType).GET())
+    }
+  }
+
+  private def request(path: String): HttpRequest.Builder = HttpRequest
+    .newBuilder(URI.create(connection.url + "/v1" + path))
+    .timeout(AnswerTimeout)
+    .header("Authorization", "Bearer " + connection.token)
+
+  private def json(builder: HttpRequest.Builder): JsonNode = Json.readTree(send(builder).body())
+
+  private def send(builder: HttpRequest.Builder): HttpResponse[Array[Byte]] = {
+    val sent = builder.build()
+    val giveUpAt = System.nanoTime() + connection.retrySeconds * 1000000000L
+
+    @tailrec def attempt(pauseMs: Long): HttpResponse[Array[Byte]] = {
+      val outcome =
+        try {
+          val answer = http.send(sent, bytes)
+          if (answer.statusCode() < 400) Right(answer) else Left(errorOf(answer))
+        } catch {
+          case e: IOException => Left(unreachable(e))
+        }
+      outcome match {
+        case Right(answer) => answer
+        case Left(_: TryAgain) if System.nanoTime() < giveUpAt =>
+          Thread.sleep(pauseMs)
+          attempt(math.min(pauseMs * 2, PauseMsMax))
+        case Left(error) => throw error
+      }
+    }
+    attempt(PauseMsFirst)
+  }
+
+  private def unreachable(cause: IOException): TryAgain = new TryAgain(
+    "unreachable",
+    s"the Penstock server at ${connection.url} does not answer (${describe(cause)}) and was " +
+      s"asked for ${connection.retrySeconds} s; start it again on the same data folder and " +
+      "restart the query",
+    cause)
+}
+
+object Gateway {
+  val Json = new ObjectMapper()
+  val ArrowType = "application/vnd.apache.arrow.stream"
+  val PositionHeader = "Penstock-Position"
+  val CursorHeader = "Penstock-Cursor"
+
+  private val AnswerTimeout = Duration.ofSeconds(60)
+  private val PauseMsFirst = 20L
+  private val PauseMsMax = 1000L
+  private val bytes = HttpResponse.BodyHandlers.ofByteArray()
+  private val open = new ConcurrentHashMap[Connection, Gateway]()
+
+  /** One client per server and JVM: connections are kept and shared by all queries and tasks. */
+  def to(connection: Connection): Gateway = open.computeIfAbsent(
+    connection,
+    c => {
+      val builder = HttpClient
+        .newBuilder()
+        .version(HttpClient.Version.HTTP_1_1)
+        .connectTimeout(Duration.ofSeconds(5))
+      c.ca.foreach(path => builder.sslContext(Tls.trusting(path)))
+      new Gateway(c, builder.build())
+    })
+
+  private[client] def errorOf(answer: HttpResponse[Array[Byte]]): PenstockException = {
+    val error =
+      try Json.readTree(answer.body()).path("error")
+      catch { case _: IOException => Json.createObjectNode() }
+    val code = error.path("code").asText("bug")
+    val message = error.path("message").asText(s"the server answered ${answer.statusCode()}")
+    error.path("act").asText() match {
+      case "retry" => new TryAgain(code, message)
+      case "change the call" => new BadCall(code, message)
+      case "stop" => new Fenced(message)
+      case "restore the data" => new Damaged(code, message)
+      case _ => new Bug(code, message)
+    }
+  }
+
+  private def describe(e: Throwable): String =
+    Option(e.getMessage).getOrElse(e.getClass.getSimpleName)
+}

@@ -1,0 +1,91 @@
+package penstock.client
+
+import java.util.Base64
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/** What a winning task attempt appended to a stream. Travels from executors to the driver. */
+final case class Write(stream: String, partition: Int, attempt: Long, entries: Seq[Long])
+
+/** The last marker of a query, as its task log has it. */
+final case class LastMarker(batch: Long, lsn: Long, commit: Option[Array[Byte]])
+
+/** The answer to a take-over: this run's instance, and where the one before it got to. */
+final case class TakeOver(instance: Long, last: Option[LastMarker])
+
+/** How far a source may read, and how far it could. */
+final case class Admission(end: Long, latest: Long)
+
+/** One question to admission: what a source has, how much a batch may carry, how long to wait. */
+final case class AdmissionRequest(
+    query: Option[String],
+    instance: Option[Long],
+    stream: String,
+    after: Long,
+    rowsMax: Option[Long],
+    bytesMax: Option[Long],
+    until: Option[Long],
+    others: Seq[(String, Long)],
+    waitMs: Long)
+
+/** The routes about queries: taking over, admission, marking. */
+final class QueryRoutes private[client] (gateway: Gateway) {
+
+  def takeOver(query: String, run: String, name: Option[String]): TakeOver = {
+    val body = Gateway.Json.createObjectNode()
+    body.put("run", run)
+    name.foreach(n => body.put("name", n))
+    val answer = gateway.postJson(s"/queries/$query/instances", body)
+    val last = Option(answer.get("marker")).filterNot(_.isNull).map { marker =>
+      LastMarker(marker.path("batch").asLong(), marker.path("lsn").asLong(), commitOf(marker))
+    }
+    TakeOver(answer.path("instance").asLong(), last)
+  }
+
+  def admit(ask: AdmissionRequest): Admission = {
+    val body = Gateway.Json.createObjectNode()
+    ask.query.foreach(q => body.put("query", q))
+    ask.instance.foreach(i => body.put("instance", i))
+    body.put("stream", ask.stream).put("after", ask.after)
+    ask.rowsMax.foreach(n => body.put("rows_max", n))
+    ask.bytesMax.foreach(n => body.put("bytes_max", n))
+    ask.until.foreach(n => body.put("until", n))
+    val others = body.putArray("others")
+    ask.others.foreach { case (stream, after) =>
+      others.addObject().put("stream", stream).put("after", after)
+    }
+    body.put("wait_ms", ask.waitMs)
+    val answer = gateway.postJson("/admission", body)
+    Admission(answer.path("end").asLong(), answer.path("latest").asLong())
+  }
+
+  /** Makes a batch visible. Sending the same marker again is answered as the first time. */
+  def mark(
+      query: String,
+      instance: Long,
+      batch: Long,
+      writes: Seq[Write],
+      commit: Option[Array[Byte]],
+      positions: Map[String, Long],
+      mode: String): Long = {
+    val body = Gateway.Json.createObjectNode()
+    body.put("instance", instance).put("batch", batch).put("mode", mode)
+    commit.foreach(bytes => body.put("commit", Base64.getEncoder.encodeToString(bytes)))
+    val at = body.putObject("positions")
+    positions.foreach { case (stream, position) => at.put(stream, position) }
+    val list = body.putArray("writes")
+    writes.foreach { write =>
+      val entries = list
+        .addObject()
+        .put("stream", write.stream)
+        .put("partition", write.partition)
+        .put("attempt", write.attempt)
+        .putArray("entries")
+      write.entries.foreach(lsn => entries.add(lsn))
+    }
+    gateway.postJson(s"/queries/$query/markers", body).path("lsn").asLong()
+  }
+
+  private def commitOf(marker: JsonNode): Option[Array[Byte]] =
+    Option(marker.get("commit")).filterNot(_.isNull).map(c => Base64.getDecoder.decode(c.asText()))
+}

@@ -1,0 +1,73 @@
+package penstock.client
+
+import java.util.Base64
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.arrow.vector.ipc.message.MessageSerializer
+import org.apache.arrow.vector.types.pojo.Schema
+
+/** A stream as the server describes it. */
+final case class StreamInfo(
+    name: String,
+    schema: Schema,
+    substreams: Int,
+    key: Seq[String],
+    earliest: Long,
+    latest: Long)
+
+/** Who appends a pending entry; only a marker that names it makes the entry visible. */
+final case class Stamp(query: String, instance: Long, batch: Long, partition: Int, attempt: Long)
+
+/** The routes about streams and their rows. */
+final class StreamRoutes private[client] (gateway: Gateway) {
+
+  def describe(stream: String): StreamInfo = info(gateway.getJson(s"/streams/$stream"))
+
+  /** Creates the stream, or checks that the one that is there has the same schema. */
+  def ensure(
+      stream: String,
+      schema: Schema,
+      substreams: Option[Int],
+      key: Seq[String]): StreamInfo = {
+    val body = Gateway.Json.createObjectNode()
+    body.put("schema", Base64.getEncoder.encodeToString(schema.serializeAsMessage()))
+    substreams.foreach(n => body.put("substreams", n))
+    if (key.nonEmpty) {
+      val columns = body.putArray("key")
+      key.foreach(column => columns.add(column))
+    }
+    info(gateway.putJson(s"/streams/$stream", body))
+  }
+
+  /** The position `earliest`, `latest`, or before the first commit at or after a time. */
+  def position(stream: String, query: String): Long =
+    gateway.getJson(s"/streams/$stream/position?$query").path("position").asLong()
+
+  /** Appends the batches of an Arrow stream as pending entries; returns their LSNs in order. */
+  def appendPending(
+      stream: String,
+      stamp: Stamp,
+      substreams: Seq[Int],
+      arrow: Array[Byte]): Seq[Long] = {
+    val stamped = s"query=${stamp.query}&instance=${stamp.instance}&batch=${stamp.batch}" +
+      s"&partition=${stamp.partition}&attempt=${stamp.attempt}"
+    val answer = gateway.postArrow(
+      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}",
+      arrow)
+    answer.path("entries").elements().asScala.map(_.asLong()).toSeq
+  }
+
+  private def info(node: JsonNode): StreamInfo = StreamInfo(
+    node.path("name").asText(),
+    schemaOf(Base64.getDecoder.decode(node.path("schema").asText())),
+    node.path("substreams").asInt(),
+    node.path("key").elements().asScala.map(_.asText()).toSeq,
+    node.path("earliest").asLong(),
+    node.path("latest").asLong())
+
+  private def schemaOf(message: Array[Byte]): Schema = MessageSerializer.deserializeSchema(
+    new org.apache.arrow.vector.ipc.ReadChannel(
+      java.nio.channels.Channels.newChannel(new java.io.ByteArrayInputStream(message))))
+}

@@ -1,0 +1,73 @@
+package penstock.sink
+
+import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.CRC32
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types._
+
+import penstock.BadCall
+
+/**
+ * Which substream a row goes to: the CRC-32 of its key's canonical bytes, modulo the number of
+ * substreams. Twin of `penstock.model.routing`; both run tests/vectors/routing.json.
+ */
+final class Routing(schema: StructType, key: Seq[String], substreams: Int) {
+  private val columns: Array[(Int, DataType)] = key.map { name =>
+    val at = schema.fieldNames.indexOf(name)
+    if (at < 0) {
+      throw new BadCall(
+        "rows_do_not_fit",
+        s"the key column '$name' is not among the query's columns ${schema.fieldNames.mkString(", ")}")
+    }
+    (at, schema(at).dataType)
+  }.toArray
+
+  private val crc = new CRC32()
+  private val eight = ByteBuffer.allocate(8)
+  private val four = ByteBuffer.allocate(4)
+
+  def substreamOf(row: InternalRow): Int = (hashOf(row) % substreams).toInt
+
+  def hashOf(row: InternalRow): Long = {
+    crc.reset()
+    columns.foreach { case (at, dataType) =>
+      if (row.isNullAt(at)) crc.update(0)
+      else {
+        crc.update(1)
+        update(row, at, dataType)
+      }
+    }
+    crc.getValue
+  }
+
+  private def update(row: InternalRow, at: Int, dataType: DataType): Unit = dataType match {
+    case BooleanType => crc.update(if (row.getBoolean(at)) 1 else 0)
+    case ByteType => long(row.getByte(at).toLong)
+    case ShortType => long(row.getShort(at).toLong)
+    case IntegerType | DateType => long(row.getInt(at).toLong)
+    case LongType | TimestampType | TimestampNTZType => long(row.getLong(at))
+    case FloatType => double(row.getFloat(at).toDouble)
+    case DoubleType => double(row.getDouble(at))
+    case _: StringType => bytes(row.getUTF8String(at).getBytes)
+    case BinaryType => bytes(row.getBinary(at))
+    case d: DecimalType =>
+      val value = row.getDecimal(at, d.precision, d.scale).toJavaBigDecimal.setScale(d.scale)
+      bytes(value.toPlainString.getBytes(UTF_8))
+    case other =>
+      throw new BadCall(
+        "bad_key",
+        s"a column of type ${other.simpleString} cannot be a key; use a plain column")
+  }
+
+  private def long(value: Long): Unit = crc.update(eight.putLong(0, value).array())
+
+  private def double(value: Double): Unit =
+    long(java.lang.Double.doubleToLongBits(if (value == 0.0) 0.0 else value))
+
+  private def bytes(value: Array[Byte]): Unit = {
+    crc.update(four.putInt(0, value.length).array())
+    crc.update(value)
+  }
+}

@@ -1,0 +1,129 @@
+package penstock.sink
+
+import java.io.ByteArrayOutputStream
+import java.nio.channels.Channels
+
+import scala.collection.mutable
+
+import org.apache.arrow.memory.BufferAllocator
+import org.apache.arrow.vector.{VectorSchemaRoot, VectorUnloader}
+import org.apache.arrow.vector.ipc.WriteChannel
+import org.apache.arrow.vector.ipc.message.MessageSerializer
+import org.apache.arrow.vector.types.pojo.Schema
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
+import org.apache.spark.sql.execution.arrow.ArrowWriter
+import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.types.StructType
+
+import penstock.{Connection, Failpoint}
+import penstock.client.{Gateway, Stamp, Write}
+
+/** Everything a task needs to write its part of a batch. Made on the driver. */
+final case class WritePlan(
+    connection: Connection,
+    stream: String,
+    substreams: Int,
+    key: Seq[String],
+    schema: StructType,
+    query: String,
+    instance: Long)
+
+/** What a task attempt appended; reaches the driver only if the attempt succeeded. */
+final case class Appended(write: Write) extends WriterCommitMessage
+
+/**
+ * Appends one task attempt's rows as pending entries: invisible until a marker names them, so an
+ * attempt that fails, or loses to another one, leaves nothing to take back.
+ */
+final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Long)
+    extends DataWriter[InternalRow] {
+  import TaskWriter._
+
+  private val gateway = Gateway.to(plan.connection)
+  private val allocator = SparkInternals.allocator(s"penstock-write-$partition")
+  private val arrowSchema = SparkInternals.arrowSchema(plan.schema)
+  private val routing =
+    if (plan.key.isEmpty) None else Some(new Routing(plan.schema, plan.key, plan.substreams))
+  private val buffers = new Array[RowBuffer](plan.substreams)
+  private val appended = mutable.ArrayBuffer.empty[Long]
+  private var rows = 0L
+  private var rowsSinceFlush = 0
+  private var turn = partition % plan.substreams
+
+  override def write(row: InternalRow): Unit = {
+    val substream = routing.fold(turn)(_.substreamOf(row))
+    if (buffers(substream) == null) buffers(substream) = new RowBuffer(arrowSchema, allocator)
+    buffers(substream).write(row)
+    rows += 1
+    rowsSinceFlush += 1
+    Failpoint.reach("mid_task", plan.query, batch)
+    if (rowsSinceFlush % RowsBetweenChecks == 0 && bufferedBytes >= FlushBytes) flush()
+  }
+
+  override def commit(): WriterCommitMessage = {
+    flush()
+    Appended(Write(plan.stream, partition, attempt, appended.toSeq))
+  }
+
+  override def abort(): Unit = ()
+
+  override def close(): Unit = {
+    buffers.foreach(buffer => if (buffer != null) buffer.close())
+    allocator.close()
+  }
+
+  private def bufferedBytes: Long =
+    buffers.iterator.filter(_ != null).map(_.bytes).sum
+
+  /** One request for all substreams: a task waits for one durable append, not for one each. */
+  private def flush(): Unit = {
+    val filled = buffers.indices.filter(k => buffers(k) != null && buffers(k).rows > 0)
+    if (filled.nonEmpty) {
+      val out = new ByteArrayOutputStream()
+      val channel = new WriteChannel(Channels.newChannel(out))
+      MessageSerializer.serialize(channel, arrowSchema)
+      filled.foreach(k => buffers(k).drainTo(channel))
+      channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
+      channel.writeIntLittleEndian(0)
+      val stamp = Stamp(plan.query, plan.instance, batch, partition, attempt)
+      appended ++= gateway.streams.appendPending(plan.stream, stamp, filled, out.toByteArray)
+      rowsSinceFlush = 0
+      turn = (turn + 1) % plan.substreams
+    }
+  }
+}
+
+private object TaskWriter {
+
+  /** A request is sent at about this size; well below the server's bound on one entry. */
+  val FlushBytes: Long = 4L * 1024 * 1024
+  val RowsBetweenChecks = 256
+}
+
+/** Rows of one substream on their way, in Arrow. */
+private final class RowBuffer(schema: Schema, allocator: BufferAllocator) {
+  private val root = VectorSchemaRoot.create(schema, allocator)
+  private val writer = ArrowWriter.create(root)
+  private var count = 0
+
+  def rows: Int = count
+
+  def bytes: Long = writer.sizeInBytes()
+
+  def write(row: InternalRow): Unit = {
+    writer.write(row)
+    count += 1
+  }
+
+  def drainTo(channel: WriteChannel): Unit = {
+    writer.finish()
+    val batch = new VectorUnloader(root).getRecordBatch
+    try MessageSerializer.serialize(channel, batch)
+    finally batch.close()
+    writer.reset()
+    count = 0
+  }
+
+  def close(): Unit = root.close()
+}

@@ -1,0 +1,132 @@
+package penstock.source
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
+import org.apache.spark.sql.connector.read.streaming._
+
+import penstock.{BadCall, Connection, ReadOptions}
+import penstock.checkpoint.QueryRuns
+import penstock.client.{Admission, AdmissionRequest, Gateway, StreamInfo}
+
+/**
+ * A stream of the log as a Spark streaming source. The server decides how far a batch reads; this
+ * class carries the question and the answer.
+ */
+final class LogMicroBatchStream(
+    connection: Connection,
+    info: StreamInfo,
+    options: ReadOptions,
+    checkpointLocation: String)
+    extends MicroBatchStream
+    with SupportsTriggerAvailableNow
+    with Logging {
+
+  private val gateway = Gateway.to(connection)
+  private val polling = new Polling(this)
+  private var availableNowEnd: Option[Long] = None
+  private var latestSeen: Option[Position] = None
+
+  private lazy val start: Position = StartFile.readOrWrite(checkpointLocation) {
+    Position(info.name, StartPosition.resolve(gateway, info.name, options.start))
+  }
+
+  def streamName: String = info.name
+
+  private[source] def pollingState: Polling.State = polling.state
+
+  override def initialOffset(): Offset = start
+
+  override def deserializeOffset(json: String): Offset = {
+    val position = Position.parse(json)
+    if (position.stream != info.name) {
+      throw new BadCall(
+        "stream_differs",
+        s"the checkpoint was made reading stream '${position.stream}', this query reads " +
+          s"'${info.name}'; use a new checkpoint location for another stream")
+    }
+    position
+  }
+
+  override def getDefaultReadLimit: ReadLimit =
+    (options.rowsMax.map(ReadLimit.maxRows) ++ options.bytesMax.map(ReadLimit.maxBytes)).toArray match {
+      case Array() => ReadLimit.allAvailable()
+      case Array(one) => one
+      case several => ReadLimit.compositeLimit(several)
+    }
+
+  override def prepareForTriggerAvailableNow(): Unit =
+    availableNowEnd = Some(gateway.streams.position(info.name, "at=latest"))
+
+  override def latestOffset(): Offset =
+    throw new UnsupportedOperationException("latestOffset(start, limit) is the one to call")
+
+  override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
+    val after = start.asInstanceOf[Position].lsn
+    val run = QueryRuns.ofThisThread
+    val others = if (availableNowEnd.isEmpty) polling.othersToHoldFor(run, after) else None
+    val ask = AdmissionRequest(
+      query = run.map(_.query),
+      instance = run.map(_.instance),
+      stream = info.name,
+      after = after,
+      rowsMax = rowsMax(limit),
+      bytesMax = bytesMax(limit),
+      until = availableNowEnd.map(end => math.max(end, after)),
+      others = others.getOrElse(Nil),
+      waitMs = if (others.isDefined) Polling.HoldMs else 0)
+    val answer = admit(ask)
+    polling.answered(after, nothingNew = answer.end == after)
+    latestSeen = Some(Position(info.name, answer.latest))
+    Position(info.name, answer.end)
+  }
+
+  override def reportLatestOffset(): Offset = latestSeen.orNull
+
+  override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
+    val until = end.asInstanceOf[Position].lsn
+    QueryRuns.ofThisThread.foreach(_.reading(info.name, until))
+    ReadRange(info.name, start.asInstanceOf[Position].lsn, until).perSubstream(info.substreams)
+  }
+
+  override def createReaderFactory(): PartitionReaderFactory =
+    new SubstreamReaderFactory(connection, options.failOnDataLoss)
+
+  /** Spark says this before the batch is durable; rows are dropped by what markers say instead. */
+  override def commit(end: Offset): Unit = ()
+
+  override def stop(): Unit = ()
+
+  override def toString: String = s"penstock:${info.name}"
+
+  private def admit(ask: AdmissionRequest): Admission =
+    try gateway.queries.admit(ask)
+    catch {
+      case e: BadCall if e.code == "position_past_end" && !options.failOnDataLoss =>
+        val latest = gateway.streams.position(info.name, "at=latest")
+        logWarning(s"position ${ask.after} of stream '${info.name}' is past its end $latest; " +
+          "failOnDataLoss is false, so reading goes on from there")
+        Admission(latest, latest)
+      case e: BadCall if e.code == "position_past_end" => throw DataLoss.named(e)
+    }
+
+  private def rowsMax(limit: ReadLimit): Option[Long] = limit match {
+    case rows: ReadMaxRows => Some(rows.maxRows())
+    case all: CompositeReadLimit => all.getReadLimits.toSeq.flatMap(rowsMax(_)).minOption
+    case _ => None
+  }
+
+  private def bytesMax(limit: ReadLimit): Option[Long] = limit match {
+    case bytes: ReadMaxBytes => Some(bytes.maxBytes())
+    case all: CompositeReadLimit => all.getReadLimits.toSeq.flatMap(bytesMax(_)).minOption
+    case _ => None
+  }
+}
+
+private[source] object DataLoss {
+  val Codes: Set[String] = Set("trimmed", "position_past_end", "unknown_stream")
+
+  def named(e: BadCall): BadCall = new BadCall(
+    e.code,
+    s"${e.getMessage}; rows the query was to read are gone. Restore the log, or set the " +
+      "source's option failOnDataLoss to false to go on without them")
+}

@@ -1,0 +1,47 @@
+package penstock.source
+
+import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReaderFactory, Scan}
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
+import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.types.StructType
+
+import penstock.{Connection, ReadOptions, Start}
+import penstock.client.{Gateway, StreamInfo}
+
+/** A read of one stream, in batch (all that is visible now) or as a stream. */
+final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptions) extends Scan {
+  override def readSchema(): StructType = SparkInternals.sparkSchema(info.schema)
+
+  override def description(): String = s"penstock:${info.name}"
+
+  override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream =
+    new LogMicroBatchStream(connection, info, options, checkpointLocation)
+
+  override def toBatch: Batch = new Batch {
+    private val start = StartPosition.resolve(Gateway.to(connection), info.name, options.start)
+    private val range = ReadRange(info.name, start, math.max(start, info.latest))
+
+    override def planInputPartitions(): Array[InputPartition] = range.perSubstream(info.substreams)
+
+    override def createReaderFactory(): PartitionReaderFactory =
+      new SubstreamReaderFactory(connection, options.failOnDataLoss)
+  }
+}
+
+/** What a batch reads of a stream: everything committed in `(after, until]`. */
+final case class ReadRange(stream: String, after: Long, until: Long) {
+  def perSubstream(substreams: Int): Array[InputPartition] =
+    Array.tabulate(substreams)(k => SubstreamPartition(this, k))
+}
+
+/** One substream of a range: a Spark partition. */
+final case class SubstreamPartition(range: ReadRange, substream: Int) extends InputPartition
+
+object StartPosition {
+  def resolve(gateway: Gateway, stream: String, start: Start): Long = start match {
+    case Start.Earliest => gateway.streams.position(stream, "at=earliest")
+    case Start.Latest => gateway.streams.position(stream, "at=latest")
+    case Start.Time(epochMs) => gateway.streams.position(stream, s"time_ms=$epochMs")
+    case Start.At(position) => position
+  }
+}

@@ -1,0 +1,102 @@
+"""The command group: each command is imported when it is used, so that --help is instant."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+
+from penstock.errors import PenstockError
+
+# name: (module, attribute, one line for --help); in the order of a first day with Penstock.
+COMMANDS = {
+    "demo": ("penstock.cli.demo", "demo", "Run the whole system on this machine, once."),
+    "doctor": ("penstock.cli.doctor", "doctor", "Check what Penstock needs, and say what to do."),
+    "serve": ("penstock.cli.serve", "serve", "Run the server: the log and its gateway."),
+    "stream": ("penstock.cli.stream", "stream", "Create, list, append to and read streams."),
+    "bench": ("penstock.cli.bench", "bench", "Measure this machine, and check the answers too."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and loads one only when it is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        found = getattr(importlib.import_module(module), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="penstock", message="penstock %(version)s")
+def penstock() -> None:
+    """Spark Structured Streaming that keeps a latency promise and shows each result exactly once.
+
+    \b
+    See it run, then check the machine:
+      penstock demo
+      penstock doctor
+
+    \b
+    A server, a stream, and rows in and out (the server's address and token are found in
+    ./penstock-data, or taken from PENSTOCK_URL and PENSTOCK_TOKEN):
+      penstock serve --data penstock-data &
+      penstock stream create bids "auction bigint, price double, at timestamp" --key auction
+      penstock stream append bids bids.jsonl
+      penstock stream read bids
+      penstock stream tail bids
+
+    \b
+    From Python:
+      import penstock
+      spark = penstock.session("local[2]")
+      bids = spark.readStream.format("penstock").load("bids")
+    """
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command and exit: 0, 1 with one sentence on stderr, or 2 for a wrong call."""
+    try:
+        code = penstock.main(
+            args=list(args) if args is not None else None,
+            prog_name="penstock",
+            standalone_mode=False,
+        )
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(0)
+    except click.UsageError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        _say(error.format_message())
+        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our pipe has seen enough; Python must not complain about it at exit.
+        sys.stderr.close()
+        sys.exit(0)
+    except PenstockError as error:
+        _say(error.message)
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(sentence: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        "error: ", sentence, markup=False, sep=""
+    )

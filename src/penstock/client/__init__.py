@@ -1,0 +1,9 @@
+"""Talks to a running server over HTTP: streams, rows and positions, without Spark."""
+
+from __future__ import annotations
+
+from penstock.client.address import Address
+from penstock.client.client import Client
+from penstock.client.values import Appended, Followed, Stream
+
+__all__ = ["Address", "Appended", "Client", "Followed", "Stream"]

@@ -1,0 +1,324 @@
+"""The client: one object per server, safe to share between threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+
+from penstock.client.rows import Rows, as_batch, ipc_batches, ipc_bytes
+from penstock.client.sequences import Sequences
+from penstock.client.values import Appended, Followed, Stream
+from penstock.client.wire import ARROW, Wire
+from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock.errors import BadCall, TryAgain
+from penstock.model.schema import from_base64, to_base64
+
+DEADLINE_S = 30.0
+ANSWER_BYTES = 8 << 20
+WAIT_MS = 1_000
+
+
+class Client:
+    """Talks to one server; every call is tried again for up to `deadline_s`.
+
+    Appends of one client to one stream go one after the other, each with its own sequence under
+    the client's random producer id, so that a try repeated by the client never appends twice. Use
+    several clients to append to one stream in parallel. A forked child gets an id of its own.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        ca: str | None = None,
+        *,
+        deadline_s: float = DEADLINE_S,
+        clock: Clock = SYSTEM_CLOCK,
+        new_id: Callable[[], str] = lambda: uuid4().hex,
+    ) -> None:
+        self._wire = Wire(url, token, ca, deadline_s, clock)
+        self._new_id = new_id
+        self._sequences = Sequences(new_id())
+        self._schemas: dict[str, pa.Schema] = {}
+        _clients.add(self)
+
+    def _after_fork(self) -> None:
+        # The child must share neither sockets nor the producer id with its parent: two processes
+        # counting under one id would drop each other's rows as duplicates.
+        self._wire = self._wire.renewed()
+        self._sequences = Sequences(self._new_id())
+
+    @property
+    def url(self) -> str:
+        return self._wire.url
+
+    def close(self) -> None:
+        """Closes idle connections; the client may be used again."""
+        self._wire.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Streams
+
+    def create(
+        self,
+        stream: str,
+        schema: str | pa.Schema,
+        *,
+        substreams: int | None = None,
+        key: Sequence[str] | str | None = None,
+    ) -> Stream:
+        """Create a stream, or find the one with the same schema; another one is an error.
+
+        `schema` is an Arrow schema or text such as "auction bigint, at timestamp". Rows with equal
+        `key` columns go to one substream, where they keep their order.
+        """
+        body: dict[str, Any] = (
+            {"ddl": schema} if isinstance(schema, str) else {"schema": to_base64(schema)}
+        )
+        if substreams is not None:
+            body["substreams"] = substreams
+        if key is not None:
+            body["key"] = [key] if isinstance(key, str) else list(key)
+        got = self._wire.request("PUT", ("streams", stream), body=msgspec.json.encode(body))
+        return self._learn(got.json())
+
+    def streams(self) -> list[Stream]:
+        return [
+            self._learn(one) for one in self._wire.request("GET", ("streams",)).json()["streams"]
+        ]
+
+    def describe(self, stream: str) -> Stream:
+        return self._learn(self._wire.request("GET", ("streams", stream)).json())
+
+    def position(self, stream: str, *, at: str | None = None, time_ms: int | None = None) -> int:
+        """The `earliest` or `latest` position, or the one before the first commit at a time."""
+        if at is not None and time_ms is not None:
+            raise BadCall("give at or time_ms, not both", code="bad_request")
+        query = {"time_ms": time_ms} if time_ms is not None else {"at": at or "latest"}
+        return int(
+            self._wire.request("GET", ("streams", stream, "position"), query).json()["position"]
+        )
+
+    # Rows
+
+    def append(
+        self,
+        stream: str,
+        rows: Rows,
+        *,
+        key: Sequence[str] | str | None = None,
+        substream: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
+    ) -> Appended:
+        """Append rows as one commit: durable and visible when this returns, all or nothing.
+
+        Give `producer` and `sequence` together to make the call repeatable across processes: a
+        sequence not above that producer's last one on the stream is not appended again.
+
+        Raises TryAgain when the deadline passes: whether the rows are there is then unknown, and
+        the message holds what to pass to send them again safely.
+        """
+        batch = as_batch(rows, self.schema(stream))
+        return self.append_bytes(
+            stream,
+            ipc_bytes(batch),
+            ARROW,
+            key=key,
+            substream=substream,
+            producer=producer,
+            sequence=sequence,
+        )
+
+    def append_bytes(
+        self,
+        stream: str,
+        body: bytes,
+        content_type: str,
+        *,
+        key: Sequence[str] | str | None = None,
+        substream: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
+    ) -> Appended:
+        """As `append`, for rows that are encoded already: Arrow IPC, JSON lines or CSV."""
+        if (producer is None) != (sequence is None):
+            raise BadCall("give producer and sequence together, or neither", code="bad_request")
+        query = {
+            "key": key if key is None or isinstance(key, str) else ",".join(key),
+            "substream": substream,
+        }
+        with self._sequences.claim(stream, producer, sequence) as claim:
+            headers = {
+                "Content-Type": content_type,
+                "Penstock-Producer": claim.producer,
+                "Penstock-Sequence": str(claim.sequence),
+            }
+            try:
+                got = self._wire.request(
+                    "POST", ("streams", stream, "rows"), query, body=body, headers=headers
+                )
+            except TryAgain as error:
+                raise TryAgain(
+                    f"{error.message}; the rows may be there or not: to be sure, append the same "
+                    f"rows with producer={claim.producer!r}, sequence={claim.sequence} before any "
+                    "others",
+                    code=error.code,
+                    status=error.http_status,
+                ) from error
+        return msgspec.convert(got.json(), Appended)
+
+    def scan(
+        self,
+        stream: str,
+        after: int | None = None,
+        until: int | None = None,
+        *,
+        substream: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows committed in `(after, until]`, a bounded answer at a time.
+
+        `after` defaults to the earliest position there is, `until` to the latest one at the first
+        request: what is committed later is not part of the scan.
+        """
+        start = self.position(stream, at="earliest") if after is None else after
+        cursor: str | None = None
+        while True:
+            rows, until, cursor = self._fetch(stream, start, until, substream, cursor, None)
+            yield from rows
+            if cursor is None:
+                return
+
+    def read(
+        self,
+        stream: str,
+        after: int | None = None,
+        until: int | None = None,
+        *,
+        substream: int | None = None,
+    ) -> pa.Table:
+        """As `scan`, as one table in memory."""
+        return pa.Table.from_batches(
+            list(self.scan(stream, after, until, substream=substream)), self.schema(stream)
+        )
+
+    def follow(
+        self,
+        stream: str,
+        after: int | None = None,
+        *,
+        substream: int | None = None,
+        stop: threading.Event | None = None,
+    ) -> Iterator[Followed]:
+        """Rows as they are committed, for ever or until `stop` is set (seen within a second).
+
+        `after` defaults to the latest position: only what comes. A large backlog comes in pieces:
+        `position` advances only with the last piece of what lies before it. Who must see each row
+        once stores what it made of the rows together with a position that has advanced.
+        """
+        position = self.position(stream) if after is None else after
+        schema = self.schema(stream)
+        until: int | None = None
+        cursor: str | None = None
+        while stop is None or not stop.is_set():
+            rows, reached, cursor = self._fetch(stream, position, until, substream, cursor, WAIT_MS)
+            until = reached if cursor is not None else None
+            position = reached if cursor is None else position
+            if rows:
+                yield Followed(pa.Table.from_batches(rows, schema), position)
+
+    # What else the server knows
+
+    def health(self) -> dict[str, Any]:
+        """Version and protocol; needs no valid token."""
+        return dict(self._wire.request("GET", ("health",)).json())
+
+    def server(self) -> dict[str, Any]:
+        return dict(self._wire.request("GET", ("server",)).json())
+
+    def queries(self) -> list[dict[str, Any]]:
+        return list(self._wire.request("GET", ("queries",)).json()["queries"])
+
+    def query(self, query: str) -> dict[str, Any]:
+        """A query's current instance and its last marker."""
+        return dict(self._wire.request("GET", ("queries", query)).json())
+
+    def markers(self, query: str, after_batch: int | None = None) -> list[dict[str, Any]]:
+        """Every batch the query has committed after `after_batch`, in order."""
+        found: list[dict[str, Any]] = []
+        while True:
+            got = self._wire.request(
+                "GET", ("queries", query, "markers"), {"after_batch": after_batch}
+            ).json()["markers"]
+            if not got:
+                return found
+            found += got
+            after_batch = int(got[-1]["batch"])
+
+    def schema(self, stream: str) -> pa.Schema:
+        """A stream's schema; asked once, for it never changes."""
+        known = self._schemas.get(stream)
+        return known if known is not None else self.describe(stream).schema
+
+    def _learn(self, told: Mapping[str, Any]) -> Stream:
+        schema = from_base64(told["schema"])
+        self._schemas[told["name"]] = schema
+        counts = {name: int(told[name]) for name in ("earliest", "latest", "rows", "bytes")}
+        return Stream(
+            name=told["name"],
+            schema=schema,
+            ddl=told["ddl"],
+            substreams=int(told["substreams"]),
+            key=tuple(told["key"]),
+            **counts,
+        )
+
+    def _fetch(
+        self,
+        stream: str,
+        after: int,
+        until: int | None,
+        substream: int | None,
+        cursor: str | None,
+        wait_ms: int | None,
+    ) -> tuple[list[pa.RecordBatch], int, str | None]:
+        query = {
+            "after": after,
+            "until": until,
+            "substream": substream,
+            "cursor": cursor,
+            "bytes": ANSWER_BYTES,
+            "wait_ms": wait_ms if until is None else None,
+        }
+        got = self._wire.request(
+            "GET",
+            ("streams", stream, "rows"),
+            query,
+            headers={"Accept": ARROW},
+            hold_s=(wait_ms or 0) / 1000,
+        )
+        position = int(got.headers["Penstock-Position"])
+        return list(ipc_batches(got.body)), position, got.headers.get("Penstock-Cursor")
+
+
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for client in list(_clients):
+        client._after_fork()
+
+
+os.register_at_fork(after_in_child=_renew_all)

@@ -1,0 +1,84 @@
+"""The client behind `penstock.append` and its like: one per process, found when first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from penstock.client import address
+from penstock.client.client import Client
+from penstock.client.rows import Rows
+from penstock.client.values import Appended, Followed, Stream
+
+_lock = threading.Lock()
+_current: Client | None = None
+
+
+def connect(url: str, token: str, ca: str | None = None) -> Client:
+    """A client of the server at `url`; nothing is sent before the first call."""
+    return Client(url, token, ca)
+
+
+def use(client: Client | None) -> None:
+    """Make `client` the one of the module-level functions; None: look for one again."""
+    global _current  # noqa: PLW0603 - the one piece of process-wide state there is
+    with _lock:
+        _current = client
+
+
+def current() -> Client:
+    """The server of the current session, else PENSTOCK_URL, else ./penstock-data/server.json."""
+    global _current  # noqa: PLW0603
+    with _lock:
+        if _current is None:
+            found = address.find()
+            if found is None:
+                raise address.no_server()
+            _current = Client(found.url, found.token, found.ca)
+        return _current
+
+
+def create(
+    stream: str,
+    schema: str | pa.Schema,
+    *,
+    substreams: int | None = None,
+    key: Sequence[str] | str | None = None,
+) -> Stream:
+    """`Client.create` on the current server."""
+    return current().create(stream, schema, substreams=substreams, key=key)
+
+
+def append(
+    stream: str,
+    rows: Rows,
+    *,
+    key: Sequence[str] | str | None = None,
+    substream: int | None = None,
+) -> Appended:
+    """`Client.append` on the current server."""
+    return current().append(stream, rows, key=key, substream=substream)
+
+
+def read(
+    stream: str,
+    after: int | None = None,
+    until: int | None = None,
+    *,
+    substream: int | None = None,
+) -> pa.Table:
+    """`Client.read` on the current server."""
+    return current().read(stream, after, until, substream=substream)
+
+
+def follow(
+    stream: str,
+    after: int | None = None,
+    *,
+    substream: int | None = None,
+    stop: threading.Event | None = None,
+) -> Iterator[Followed]:
+    """`Client.follow` on the current server."""
+    return current().follow(stream, after, substream=substream, stop=stop)

@@ -1,0 +1,134 @@
+"""One request at a time, tried again until it is answered or its deadline has passed.
+
+What is tried again: connections that fail or break, and answers whose error says `retry`. Whoever
+calls must make that safe; every route is, given a producer and a sequence for appends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+import urllib3
+
+from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock.errors import BadCall, Bug, PenstockError, TryAgain, from_wire
+
+ARROW = "application/vnd.apache.arrow.stream"
+JSON_LINES = "application/x-ndjson"
+CSV = "text/csv"
+JSON = "application/json"
+
+PAUSE_FIRST_S = 0.05
+PAUSE_MAX_S = 2.0
+CONNECT_TIMEOUT_S = 5.0
+CONNECTIONS_MAX = 16
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A good answer: 200 or 201, its headers and the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+class Wire:
+    """A pool of connections to one server. Safe to share between threads."""
+
+    def __init__(
+        self, url: str, token: str, ca: str | None, deadline_s: float, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise BadCall(
+                f"{url!r} is not a server's URL, such as http://127.0.0.1:8720", code="bad_url"
+            )
+        self.url = url.rstrip("/")
+        self._given = (url, token, ca, deadline_s, clock)
+        self._authorization = f"Bearer {token}"
+        self._deadline_s = deadline_s
+        self._clock = clock
+        self._pool = urllib3.PoolManager(
+            maxsize=CONNECTIONS_MAX, block=True, retries=False, ca_certs=ca
+        )
+
+    def request(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, object] | None = None,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        hold_s: float = 0.0,
+    ) -> Answer:
+        """Ask until answered. `hold_s` is how long the server may hold an answer on purpose.
+
+        Raises the server's own error, or TryAgain with code `unreachable` once the deadline has
+        passed without one: then the outcome is unknown. At least one try is made.
+        """
+        asked = "/".join(("", "v1", *(quote(part, safe="") for part in path)))
+        given = {key: value for key, value in (query or {}).items() if value is not None}
+        target = f"{self.url}{asked}" + (f"?{urlencode(given, safe=',')}" if given else "")
+        sent = {"Authorization": self._authorization, **(headers or {})}
+        until = self._clock.monotonic_s() + self._deadline_s
+        pause = PAUSE_FIRST_S
+        while True:
+            left = until - self._clock.monotonic_s()
+            try:
+                return self._once(method, target, body, sent, max(left, 1.0) + hold_s)
+            except (TryAgain, urllib3.exceptions.HTTPError) as error:
+                if until - self._clock.monotonic_s() <= pause:
+                    raise self._gave_up(error) from error
+            self._clock.sleep(pause)
+            pause = min(pause * 2, PAUSE_MAX_S)
+
+    def renewed(self) -> Wire:
+        """The same server over new connections."""
+        return Wire(*self._given)
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def _once(
+        self, method: str, target: str, body: bytes | None, headers: dict[str, str], read_s: float
+    ) -> Answer:
+        timeout = urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=read_s)
+        got = self._pool.request(
+            method, target, body=body, headers=headers, timeout=timeout, redirect=False
+        )
+        if got.status >= 300:
+            raise _error_of(got.status, got.data)
+        return Answer(got.status, got.headers, got.data)
+
+    def _gave_up(self, error: Exception) -> PenstockError:
+        if isinstance(error, PenstockError):
+            return error
+        return TryAgain(
+            f"{self.url} did not answer within {self._deadline_s:g} s ({_cause(error)}); "
+            "is the server running there?",
+            code="unreachable",
+        )
+
+
+def _error_of(status: int, body: bytes) -> PenstockError:
+    try:
+        return from_wire(msgspec.json.decode(body, type=dict[str, dict[str, str]])["error"], status)
+    except (msgspec.DecodeError, KeyError):
+        said = body[:200].decode("utf-8", "replace")
+    told = f"answer {status} is not one of Penstock's ({said!r}); is another server at this URL?"
+    # A proxy in between answers like this while the server behind it restarts.
+    if status in (502, 503, 504):
+        return TryAgain(told, code="unreachable", status=status)
+    return Bug(told, code="bug", status=status)
+
+
+def _cause(error: BaseException) -> str:
+    inner = getattr(error, "reason", None) or error.__cause__ or error
+    return f"{type(inner).__name__}: {str(inner).rpartition(': ')[2]}"

@@ -1,0 +1,86 @@
+"""kill -9 of the driver, anywhere: nothing lost, nothing twice, after every recovery."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from support.driving import (
+    START_S,
+    finish,
+    marked,
+    marked_all,
+    query_ids,
+    wait_for_commits,
+    wait_for_queries,
+)
+from support.exactly_once import Feeder, check, events
+from support.processes import DriverProcess, ServerProcess, wait_until
+
+SEED = 20261115
+KILLS = 10
+
+
+def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    client = server.client()
+    folder = tmp_path / "job"
+    ids: dict[str, str] = {}
+    with Feeder(server.client()) as feeder:
+        for _ in range(KILLS):
+            driver = DriverProcess(server, folder)
+            before = marked_all(client, ids)
+            ids = wait_for_queries(driver, 2)
+            # Past the recovery: each query has committed at least one batch of this run.
+            wait_for_commits(client, ids, before)
+            time.sleep(chance.uniform(0.0, 0.8))
+            driver.kill()
+            check(client, ids)
+        feeder.stop()
+    assert finish(server, folder, rows_per_batch=100_000) == ids
+    assert check(client, ids) == {"totals": feeder.sent, "copies": feeder.sent}
+    assert all(client.query(q)["instance"] == KILLS + 1 for q in ids.values())
+
+
+POINTS = ["after_offsets", "mid_task", "after_appends", "before_marker", "after_marker"]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_each_point_of_a_batch(server: ServerProcess, tmp_path: Path, point: str) -> None:
+    client = server.client()
+    for i in range(8):
+        client.append("events", events(i * 500, 500))
+    folder = tmp_path / "job"
+    # Four cores: both queries must be able to stand still in the middle of their tasks.
+    driver = DriverProcess(
+        server,
+        folder,
+        master="local[4]",
+        failpoint=f"{point}@3",
+        args={"rows_per_batch": 500},
+    )
+    wait_until(
+        f"batch 3 of both queries is {point}",
+        lambda: len(driver.stopped_queries()) == 2 or not driver.is_running(),
+        START_S,
+    )
+    assert driver.is_running(), driver.said()[-4000:]
+    ids = query_ids(driver)
+    assert driver.stopped_queries() == set(ids.values())
+    driver.kill()
+    is_marked = point == "after_marker"
+    for name, query in ids.items():
+        assert marked(client, query) == (3 if is_marked else 2)
+        assert not (folder / "checkpoints" / name / "commits" / "3").exists()
+    check(client, ids)
+
+    assert finish(server, folder, rows_per_batch=500) == ids
+    assert check(client, ids) == {"totals": 4000, "copies": 4000}
+    for name, query in ids.items():
+        third = client.markers(query, after_batch=2)[0]
+        # A batch that was marked is not run again: its marker is still the first run's.
+        assert third["instance"] == (1 if is_marked else 2)
+        assert (folder / "checkpoints" / name / "commits" / "3").exists()

@@ -1,0 +1,53 @@
+"""One server and one Spark session for all tests of this folder."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.client import Client
+from support.processes import ServerProcess
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    process = ServerProcess(tmp_path_factory.mktemp("spark-server")).start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="session")
+def client(server: ServerProcess) -> Client:
+    return server.client()
+
+
+@pytest.fixture(scope="session")
+def spark(server: ServerProcess) -> Iterator[SparkSession]:
+    session = penstock.session(
+        "local[2,3]",  # three attempts per task: one test fails two of them
+        url=server.url,
+        token=server.token,
+        conf={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"},
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def fresh() -> Callable[[str], str]:
+    """A stream name no other test uses."""
+    return lambda stem: f"{stem}_{next(_numbers)}"
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")

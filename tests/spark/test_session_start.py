@@ -1,0 +1,78 @@
+"""`penstock.session` in a process of its own: it starts a server, hides the token, cleans up."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from penstock.client.address import read_server_file
+
+JOB = """
+import json, os, sys
+import psutil
+import penstock
+from penstock.client.address import read_server_file
+
+spark = penstock.session("local[2]", data=sys.argv[1], conf={"spark.ui.enabled": False})
+left = read_server_file(sys.argv[1])
+lines = [" ".join(one.cmdline()) for one in psutil.Process().children(recursive=True)]
+again = penstock.session("local[2]", data=sys.argv[1])
+penstock.create("numbers", "n bigint")
+penstock.append("numbers", [{"n": 1}, {"n": 2}])
+told = {
+    "same": again is spark,
+    "version": penstock.verify(spark) == penstock.__version__,
+    "token_on_a_command_line": any(left.token in line for line in lines),
+    "jvm_seen": any("spark.penstock.url" in line for line in lines),
+    "token_in_new_session": spark.newSession().conf.get("spark.penstock.token") == left.token,
+    "partitions": spark.conf.get("spark.sql.shuffle.partitions"),
+    "rows": spark.read.format("penstock").load("numbers").count(),
+    "server": left.pid,
+}
+print("TOLD " + json.dumps(told), flush=True)
+if sys.argv[2] == "stop":
+    spark.stop()
+    print("STOPPED", psutil.pid_exists(left.pid), flush=True)
+"""
+
+
+def run(folder: Path, how: str) -> tuple[dict[str, object], str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_", "PYSPARK_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, str(folder / "data"), how],
+        cwd=folder,
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("TOLD "))
+    return dict(json.loads(line.removeprefix("TOLD "))), done.stdout
+
+
+def test_a_session_brings_its_server_and_takes_it_along_when_it_stops(tmp_path: Path) -> None:
+    told, said = run(tmp_path, "stop")
+    server = told.pop("server")
+    assert told == {
+        "same": True,
+        "version": True,
+        "token_on_a_command_line": False,
+        "jvm_seen": True,
+        "token_in_new_session": True,
+        "partitions": "2",
+        "rows": 2,
+    }
+    assert "STOPPED False" in said
+    assert isinstance(server, int)
+    assert read_server_file(tmp_path / "data") is None
+
+
+def test_a_program_that_forgets_to_stop_leaves_no_server_behind(tmp_path: Path) -> None:
+    told, _ = run(tmp_path, "forget")
+    assert not Path(f"/proc/{told['server']}").exists()
+    assert read_server_file(tmp_path / "data") is None

@@ -1,0 +1,125 @@
+"""The job that fault tests kill: a stateful query and one whose output is never twice the same.
+
+Run as a script with one JSON argument. It writes what it is doing to the `status` file and runs
+until it is stopped, until a query fails, or, with `available_now`, until the input is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+import penstock
+
+STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def main(job: dict[str, Any]) -> int:
+    spark = penstock.session(
+        job["master"],
+        url=job["url"],
+        token=job["token"],
+        conf={
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.streaming.stateStore.providerClass": STATE,
+            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+            **job.get("conf", {}),
+        },
+    )
+    spark.sparkContext.setLogLevel("WARN")
+    names = job.get("queries", ["totals", "copies"])
+    queries = [start(spark, name, job) for name in names]
+    status = Path(job["status"])
+    while True:
+        failed = next((q for q in queries if q.exception() is not None), None)
+        report(status, queries, failed)
+        if failed is not None:
+            return 3
+        if not any(q.isActive for q in queries):
+            spark.stop()
+            return 0
+        time.sleep(0.05)
+
+
+def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery:
+    events = (
+        spark.readStream.format("penstock")
+        .option("maxRowsPerTrigger", job.get("rows_per_batch", 2000))
+        .load("events")
+    )
+    made: dict[str, tuple[DataFrame, str, str]] = {
+        "totals": (totals(events), "update", "key"),
+        "copies": (copies(events), "append", "n"),
+        "slow": (slow(events), "append", "n"),
+    }
+    frame, mode, key = made[name]
+    writer = (
+        frame.writeStream.format("penstock")
+        .queryName(name)
+        .outputMode(mode)
+        .option("checkpointLocation", str(Path(job["folder"]) / "checkpoints" / name))
+        .option("substreams", 2)
+        .option("key", key)
+    )
+    if job.get("available_now"):
+        writer = writer.trigger(availableNow=True)
+    return writer.start(name)
+
+
+def totals(events: DataFrame) -> DataFrame:
+    return events.groupBy("key").agg(
+        f.count("*").alias("rows"), f.sum("value").alias("total"), f.max("n").alias("last_n")
+    )
+
+
+def copies(events: DataFrame) -> DataFrame:
+    return events.select("n", "key", f.expr("uuid()").alias("id"), f.rand().alias("chance"))
+
+
+def slow(events: DataFrame) -> DataFrame:
+    """Partition 0 hangs in its first attempt, after it has sent more than one request's rows."""
+
+    def hang(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        assert task is not None
+        attempt = task.attemptNumber()
+        for batch in batches:
+            for row in batch["n"].to_pylist():
+                one = {"n": [row], "attempt": [attempt], "text": ["x" * 10_000]}
+                yield pa.record_batch(one)
+        if task.partitionId() == 0 and attempt == 0:
+            time.sleep(120)
+
+    return events.select("n").mapInArrow(hang, "n bigint, attempt bigint, text string")
+
+
+def last_batch(query: StreamingQuery) -> int:
+    last = query.lastProgress
+    return -1 if last is None else int(last["batchId"])
+
+
+def report(status: Path, queries: list[StreamingQuery], failed: StreamingQuery | None) -> None:
+    said = {
+        "pid": os.getpid(),
+        "queries": {str(q.name): {"id": str(q.id), "batch": last_batch(q)} for q in queries},
+        "error": None if failed is None else str(failed.exception()),
+    }
+    fresh = status.with_suffix(".new")
+    fresh.write_text(json.dumps(said))
+    fresh.rename(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))

@@ -1,0 +1,116 @@
+"""What must hold of the output at any moment, checked against DuckDB over the committed input."""
+
+from __future__ import annotations
+
+import threading
+
+import duckdb
+import pyarrow as pa
+
+from penstock.client import Client
+
+EVENTS = "n bigint, key bigint, value bigint"
+KEYS = 50
+
+
+def events(first: int, count: int) -> pa.Table:
+    """Rows numbered without a gap; everything else follows from the number."""
+    n = range(first, first + count)
+    return pa.table(
+        {
+            "n": pa.array(n, pa.int64()),
+            "key": pa.array([(i * 7919) % KEYS for i in n], pa.int64()),
+            "value": pa.array([i % 1000 for i in n], pa.int64()),
+        }
+    )
+
+
+class Feeder:
+    """Appends events at a steady rate in a thread until it is stopped."""
+
+    def __init__(self, client: Client, rows: int = 200, every_s: float = 0.04) -> None:
+        self.sent = 0
+        self._client = client
+        self._rows = rows
+        self._every_s = every_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Feeder:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every_s):
+            self._client.append("events", events(self.sent, self._rows))
+            self.sent += self._rows
+
+
+def check(client: Client, ids: dict[str, str]) -> dict[str, int]:
+    """Every query's visible output equals the oracle's over what its last marker says it read.
+
+    Returns the number of input rows each query has committed.
+    """
+    return {name: _CHECKS[name](client, query) for name, query in ids.items()}
+
+
+def _prefix(client: Client, query: str) -> tuple[pa.Table, int] | None:
+    markers = client.markers(query)
+    if not markers:
+        return None
+    last = markers[-1]
+    position = last["positions"]["events"]
+    return client.read("events", 0, position), last["lsn"]
+
+
+def check_totals(client: Client, query: str) -> int:
+    got = _prefix(client, query)
+    if got is None:
+        return 0
+    prefix, lsn = got
+    rows = client.read("totals", 0, lsn)
+    # Update mode: the last row of a key is its value. A key lives in one substream, in order.
+    materialised: dict[int, tuple[int, int, int]] = {
+        row["key"]: (row["rows"], row["total"], row["last_n"]) for row in rows.to_pylist()
+    }
+    with duckdb.connect() as db:
+        db.register("prefix", prefix)
+        expected = {
+            key: (count, total, last)
+            for key, count, total, last in db.execute(
+                "select key, count(*), sum(value)::bigint, max(n) from prefix group by key"
+            ).fetchall()
+        }
+    assert materialised == expected
+    return int(prefix.num_rows)
+
+
+def check_copies(client: Client, query: str) -> int:
+    got = _prefix(client, query)
+    if got is None:
+        return 0
+    prefix, lsn = got
+    rows = client.read("copies", 0, lsn)
+    with duckdb.connect() as db:
+        db.register("prefix", prefix)
+        db.register("copies", rows)
+        twice = db.execute(
+            "select n, count(*) from copies group by n having count(*) > 1 limit 5"
+        ).fetchall()
+        lost = db.execute("select n, key from prefix except select n, key from copies").fetchall()
+        made_up = db.execute(
+            "select n, key from copies except select n, key from prefix"
+        ).fetchall()
+    assert (twice, lost[:5], made_up[:5]) == ([], [], [])
+    return int(prefix.num_rows)
+
+
+_CHECKS = {"totals": check_totals, "copies": check_copies}

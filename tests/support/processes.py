@@ -1,0 +1,141 @@
+"""Real processes for tests: a server and drivers, to be killed at will."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.client import Client
+
+START_S = 30.0
+
+
+def wait_until(what: str, condition: Callable[[], bool], seconds: float = START_S) -> None:
+    """Polls, because the thing waited for is another process; fails with `what` when late."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise AssertionError(f"waited {seconds:g} s in vain until {what}")
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class ServerProcess:
+    """`penstock serve` on one data folder and one port, so that it can come back after a kill."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.port = free_port()
+        self.token = "test-token-0123456789"
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> ServerProcess:
+        self.data.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "penstock", "serve", "--data", str(self.data)]
+        with (self.data / "server.out").open("ab") as out:
+            self._process = subprocess.Popen(
+                [*command, "--port", str(self.port), "--token", self.token],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until("the server answers", self._answers)
+        return self
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(20)
+
+    def client(self) -> Client:
+        return Client(self.url, self.token)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError((self.data / "server.out").read_text())
+        with socket.socket() as sock:
+            return sock.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+class DriverProcess:
+    """A PySpark driver (tests/support/driver_job.py) in a process group of its own."""
+
+    def __init__(
+        self,
+        server: ServerProcess,
+        folder: Path,
+        *,
+        master: str = "local[2]",
+        failpoint: str | None = None,
+        args: dict[str, object] | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.log = folder / f"driver-{time.monotonic_ns()}.log"
+        self.status_file = folder / f"status-{time.monotonic_ns()}.json"
+        job = {
+            "url": server.url,
+            "token": server.token,
+            "master": master,
+            "folder": str(folder),
+            "status": str(self.status_file),
+            **(args or {}),
+        }
+        environment = dict(os.environ)
+        self._stopped = folder / "stopped"
+        if failpoint is not None:
+            environment["PENSTOCK_FAILPOINT"] = f"{failpoint}:{self._stopped}"
+        with self.log.open("wb") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).with_name("driver_job.py")), json.dumps(job)],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def status(self) -> dict[str, object]:
+        """What the job last wrote of itself: queries, their ids, batches, error."""
+        try:
+            return dict(json.loads(self.status_file.read_text()))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
+
+    def stopped_queries(self) -> set[str]:
+        """Ids of the queries that stand still at the failpoint."""
+        return {path.name for path in self._stopped.glob("*")}
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """kill -9 of the Python driver and its JVM together."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def wait(self, seconds: float) -> int:
+        return self._process.wait(seconds)
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
