@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.client import Client
+from penstock.testing import delayed_store
 from support.processes import ServerProcess
 
 
@@ -27,12 +28,23 @@ def client(server: ServerProcess) -> Client:
 
 
 @pytest.fixture(scope="session")
-def spark(server: ServerProcess) -> Iterator[SparkSession]:
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that scripts faults of checkpoint locations under `faulty:///`."""
+    return tmp_path_factory.mktemp("faults") / "script"
+
+
+@pytest.fixture(scope="session")
+def spark(server: ServerProcess, faults: Path) -> Iterator[SparkSession]:
     session = penstock.session(
         "local[2,3]",  # three attempts per task: one test fails two of them
         url=server.url,
         token=server.token,
-        conf={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"},
+        conf={
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            **delayed_store("remote20"),
+            **delayed_store("faulty", faults=faults),
+        },
     )
     session.sparkContext.setLogLevel("ERROR")
     yield session

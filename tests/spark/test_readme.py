@@ -1,0 +1,57 @@
+"""What the README shows is run here, word for word."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_python_example_runs(tmp_path: Path) -> None:
+    (example,) = blocks("python")
+    (tmp_path / "example.py").write_text(example)
+    # A process of its own: the example starts Spark and a server itself.
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    # A bid is in five windows of ten seconds that start every two.
+    assert "5 windows" in done.stdout
+
+
+def test_the_shell_example_runs(tmp_path: Path) -> None:
+    setup, example = blocks("sh")
+    assert re.findall(r"^make (\w+)", setup, re.MULTILINE) == ["demo", "test"]
+    serve, *rest = example.splitlines(keepends=True)
+    assert serve.startswith("penstock serve") and serve.rstrip().endswith("&")
+    # The server is given until it has said where it listens; a person types more slowly.
+    script = (
+        f"{serve}until [ -s log/server.json ]; do sleep 0.1; done\n{''.join(rest)}kill $!\nwait\n"
+    )
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.Popen(
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, complained = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, complained
+    assert '"page":"/home"' in said.replace(" ", "")
