@@ -3,7 +3,7 @@ package penstock.checkpoint
 import java.io.ByteArrayOutputStream
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, Path, PathFilter, UnsupportedFileSystemException}
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FSDataInputStream, Path, PathFilter, UnsupportedFileSystemException}
 import org.apache.spark.sql.execution.streaming.checkpointing.{CheckpointFileManager, FileContextBasedCheckpointFileManager, FileSystemBasedCheckpointFileManager}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
@@ -35,7 +35,7 @@ final class MarkerFileManager(path: Path, conf: Configuration) extends Checkpoin
       case Some(LogFile(run, LogFile.Commits, batch)) if run.isSealed(batch) =>
         new MarkedCommit(run, batch, file)
       case Some(LogFile(run, LogFile.Offsets, batch)) =>
-        new WatchedOffsets(files.createAtomic(file, overwrite), run.query, batch)
+        new FencedOffsets(files.createAtomic(file, overwrite), run, batch)
       case _ => files.createAtomic(file, overwrite)
     }
 
@@ -69,24 +69,25 @@ final class MarkerFileManager(path: Path, conf: Configuration) extends Checkpoin
       Failpoint.reach("before_marker", run.query, batch)
       run.mark(batch, bytes)
       Failpoint.reach("after_marker", run.query, batch)
-      WholeFile.write(files, file, bytes)
+      naming(run)(WholeFile.write(files, file, bytes))
     }
 
     override def cancel(): Unit = done = true
   }
 
-  /** `offsets/N`, with a place for a test to stop once it is there. */
-  private final class WatchedOffsets(
+  /** `offsets/N`: not written by a run that was taken over, whose batch would be in the way. */
+  private final class FencedOffsets(
       inner: CancellableFSDataOutputStream,
-      query: String,
+      run: QueryRun,
       batch: Long)
       extends CancellableFSDataOutputStream(inner) {
     private var done = false
 
     override def close(): Unit = if (!done) {
+      run.ensureCurrent()
+      naming(run)(inner.close())
       done = true
-      inner.close()
-      Failpoint.reach("after_offsets", query, batch)
+      Failpoint.reach("after_offsets", run.query, batch)
     }
 
     override def cancel(): Unit = {
@@ -94,6 +95,15 @@ final class MarkerFileManager(path: Path, conf: Configuration) extends Checkpoin
       inner.cancel()
     }
   }
+
+  /** A file that is there already is another run's: say so, if that run has taken over. */
+  private def naming(run: QueryRun)(write: => Unit): Unit =
+    try write
+    catch {
+      case e: FileAlreadyExistsException =>
+        run.refuseIfTakenOver()
+        throw e
+    }
 }
 
 /** `root/offsets/N` or `root/commits/N` of a run of this driver. */

@@ -4,7 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.penstock.SparkInternals
 
-import penstock.BadCall
+import penstock.{BadCall, Fenced}
 import penstock.client.{Gateway, StreamInfo, Write}
 
 /**
@@ -12,8 +12,9 @@ import penstock.client.{Gateway, StreamInfo, Write}
  * way. The sink seals a batch here, the file manager marks it.
  */
 final class QueryRun(gateway: Gateway, val query: String, val run: String, val instance: Long) {
-  import QueryRun.Sealed
+  import QueryRun._
 
+  @volatile private var confirmedAtNs = System.nanoTime()
   private val sealedBatches = new ConcurrentHashMap[Long, Sealed]()
   private val positions = new ConcurrentHashMap[String, Long]()
   private val outputs = new ConcurrentHashMap[String, StreamInfo]()
@@ -32,6 +33,22 @@ final class QueryRun(gateway: Gateway, val query: String, val run: String, val i
 
   def isSealed(batch: Long): Boolean = sealedBatches.containsKey(batch)
 
+  /** The server has just answered this run as the current instance. */
+  def confirmed(): Unit = confirmedAtNs = System.nanoTime()
+
+  /** Throws Fenced if a newer run has taken over, unless that was ruled out a moment ago. */
+  def ensureCurrent(): Unit =
+    if (System.nanoTime() - confirmedAtNs > ConfirmedForNs) refuseIfTakenOver()
+
+  /** Throws Fenced if a newer run has taken over. */
+  def refuseIfTakenOver(): Unit = {
+    val now = gateway.queries.instanceOf(query)
+    if (now != instance) {
+      throw new Fenced(s"query $query was taken over: its instance is $now, this run is $instance")
+    }
+    confirmed()
+  }
+
   /** Makes the sealed batch visible; returns when the marker is durable. */
   def mark(batch: Long, commit: Array[Byte]): Unit = {
     import scala.jdk.CollectionConverters._
@@ -44,6 +61,10 @@ final class QueryRun(gateway: Gateway, val query: String, val run: String, val i
 }
 
 private object QueryRun {
+
+  /** Admission is asked right before offsets are written; a second question adds nothing. */
+  val ConfirmedForNs: Long = 1000L * 1000 * 1000
+
   final case class Sealed(writes: Seq[Write], mode: String)
 }
 

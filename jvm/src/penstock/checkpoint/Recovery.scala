@@ -15,10 +15,19 @@ import penstock.client.{Gateway, LastMarker}
  *
  *   1. Take the query's next instance number. From then on an older run cannot mark.
  *   1. Read the last marker of the task log. After step 1, so that none can follow it.
+ *   1. If the checkpoint was written to a moment ago, wait for what an older run that is still
+ *      alive may be writing. Nothing would be lost without that, but its file would be in the way
+ *      of ours, and both runs would stop.
  *   1. If the marker's batch has no `commits/N`, write it: the batch is visible, so it must not
  *      run again.
  */
 private[checkpoint] object Recovery extends Logging {
+
+  /** A run that wrote to the checkpoint within this time may still be alive. */
+  private val AliveMs = 3000L
+
+  /** How long a file that an older run has begun may take to appear. */
+  private val GraceMs = 300L
 
   def ensure(root: Path, files: CheckpointFileManager, conf: Configuration): Unit =
     for {
@@ -30,9 +39,19 @@ private[checkpoint] object Recovery extends Logging {
     } {
       val gateway = Gateway.to(server)
       val taken = gateway.queries.takeOver(query, run, SparkInternals.nameOf(query))
+      letOlderRunFinish(root, files)
       taken.last.foreach(marker => bringUp(root, files, query, marker))
       QueryRuns.started(root.toString, new QueryRun(gateway, query, run, taken.instance))
     }
+
+  private def letOlderRunFinish(root: Path, files: CheckpointFileManager): Unit = {
+    val written = Seq(LogFile.Offsets, LogFile.Commits)
+      .map(new Path(root, _))
+      .filter(files.exists)
+      .flatMap(files.list(_))
+      .map(_.getModificationTime)
+    if (written.exists(_ > System.currentTimeMillis() - AliveMs)) Thread.sleep(GraceMs)
+  }
 
   private def bringUp(
       root: Path,

@@ -42,6 +42,10 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     TakeOver(answer.path("instance").asLong(), last)
   }
 
+  /** The instance of a query that may mark now. */
+  def instanceOf(query: String): Long =
+    gateway.getJson(s"/queries/$query").path("instance").asLong()
+
   def admit(ask: AdmissionRequest): Admission = {
     val body = Gateway.Json.createObjectNode()
     ask.query.foreach(q => body.put("query", q))

@@ -75,6 +75,7 @@ final class LogMicroBatchStream(
       others = others.getOrElse(Nil),
       waitMs = if (others.isDefined) Polling.HoldMs else 0)
     val answer = admit(ask)
+    run.foreach(_.confirmed())
     polling.answered(after, nothingNew = answer.end == after)
     latestSeen = Some(Position(info.name, answer.latest))
     Position(info.name, answer.end)
