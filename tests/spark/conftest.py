@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.client import Client
 from penstock.testing import delayed_store
-from support.processes import ServerProcess
+from support.processes import QUICK_START, ServerProcess
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +40,7 @@ def spark(server: ServerProcess, faults: Path) -> Iterator[SparkSession]:
         url=server.url,
         token=server.token,
         conf={
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
+            **QUICK_START,
             **delayed_store("remote20"),
             **delayed_store("faulty", faults=faults),
         },

@@ -31,11 +31,9 @@ def main(job: dict[str, Any]) -> int:
         url=job["url"],
         token=job["token"],
         conf={
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stateStore.providerClass": STATE,
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-            **job.get("conf", {}),
+            **job["conf"],
         },
     )
     spark.sparkContext.setLogLevel("WARN")

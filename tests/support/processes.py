@@ -17,6 +17,14 @@ from penstock.client import Client
 
 START_S = 30.0
 
+QUICK_START = {
+    # Tests run for seconds: compiling hot code well costs more than it gives on two cores.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""Spark settings for short runs."""
+
 
 def wait_until(what: str, condition: Callable[[], bool], seconds: float = START_S) -> None:
     """Polls, because the thing waited for is another process; fails with `what` when late."""
@@ -78,13 +86,14 @@ class ServerProcess:
 
 
 class DriverProcess:
-    """A PySpark driver (tests/support/driver_job.py) in a process group of its own."""
+    """A PySpark driver, a script of tests/support, in a process group of its own."""
 
     def __init__(
         self,
         server: ServerProcess,
         folder: Path,
         *,
+        script: str = "driver_job.py",
         master: str = "local[2]",
         failpoint: str | None = None,
         args: dict[str, object] | None = None,
@@ -93,13 +102,17 @@ class DriverProcess:
         self.folder = folder
         self.log = folder / f"driver-{time.monotonic_ns()}.log"
         self.status_file = folder / f"status-{time.monotonic_ns()}.json"
+        given = dict(args or {})
+        extra = given.pop("conf", {})
+        assert isinstance(extra, dict)
         job = {
+            "conf": {**QUICK_START, **extra},
             "url": server.url,
             "token": server.token,
             "master": master,
             "folder": str(folder),
             "status": str(self.status_file),
-            **(args or {}),
+            **given,
         }
         environment = dict(os.environ)
         self._stopped = folder / "stopped"
@@ -107,7 +120,7 @@ class DriverProcess:
             environment["PENSTOCK_FAILPOINT"] = f"{failpoint}:{self._stopped}"
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("driver_job.py")), json.dumps(job)],
+                [sys.executable, str(Path(__file__).with_name(script)), json.dumps(job)],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env=environment,
