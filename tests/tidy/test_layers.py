@@ -24,7 +24,13 @@ MAY_IMPORT = {
     "sessions": {*WORDS, "client", "jvm", "spawn", "told"},
     "workloads": {*WORDS, "client", "model"},
     "demo": {*WORDS, "client", "model", "spawn", "workloads"},
-    "bench": {*WORDS, "client", "demo", "model", "spawn", "workloads"},
+    "testing": WORDS,
+    "queries": WORDS,
+    "oracle": {*WORDS, "client", "queries"},
+    "bench": {
+        *WORDS,
+        *("client", "demo", "jvm", "model", "oracle", "queries", "spawn", "testing", "workloads"),
+    },
 }
 
 
