@@ -59,7 +59,7 @@ class Fake:
         self.plan, self.name, self.faults = plan, name, faults
         self.warm_ups: list[float] = []
 
-    def run(self, query_name: str, warm_up_s: float) -> Noted:
+    def run(self, query_name: str, warm_up_s: float, rate: int | None = None) -> Noted:
         self.warm_ups.append(warm_up_s)
         fault = self.faults.get((self.name, query_name), {})
         return noted(self.plan, warm_up_s, **fault)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def executed(faults: dict[tuple[str, str], dict[str, object]], tmp_path: Path) -
     [
         ({"rows_different": 2}, "wrong", "headline.answers_wrong"),
         ({"lag_ms": 35.0}, "void: late generator", "headline.runs_void"),
-        ({"silent_after_s": 6.0}, "stalled", "headline.runs_stalled"),
+        ({"silent_after_s": 1.0}, "stalled", "headline.runs_stalled"),
     ],
 )
 def test_a_planted_fault_is_reported_and_keeps_out_of_the_figures(

@@ -1,0 +1,81 @@
+"""A suite for real, at the smallest size, and what an interrupt leaves behind."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import psutil
+from rich.console import Console
+
+from penstock.bench import compare
+from penstock.bench.plan import plan_of
+from penstock.bench.suites import SUITES
+
+SMALL = msgspec.structs.replace(
+    plan_of(SUITES["nexmark"], quick=True, queries=("q18",), chosen=("penstock",), rate=500),
+    repeats=1,
+    warm_up_s=1.0,
+    first_warm_up_s=2.0,
+    measure_s=4.0,
+    again_max=0,
+)
+START_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 60.0
+
+
+def test_a_suite_measures_checks_and_writes_what_it_promises(tmp_path: Path) -> None:
+    told: list[str] = []
+    said = io.StringIO()
+    path = tmp_path / "result.json"
+    is_right = compare.run(SMALL, tmp_path, told.append, Console(file=said, width=160), path)
+    written = json.loads(path.read_text())
+    assert list(written) == ["suite", "machine", "versions", "settings", "runs", "figures"]
+    (run,) = written["runs"]
+    assert is_right
+    assert told == ["q18 on penstock, 1 of 1"]
+    assert run["verdict"]["kind"] in ("ok", "void: late generator"), run["verdict"]
+    assert run["rows_checked"] > 0
+    assert run["rows_different"] == 0
+    assert run["results"] > 0
+    assert run["sent"]["rows"] == 500 * 6 * 46 // 50
+    assert 0 < run["latency"]["p50"] <= run["latency"]["p99"] <= run["latency"]["max"]
+    assert run["phases"]["q18"]["batches"] > 2
+    assert written["figures"]["headline.answers_wrong"] == 0
+    if run["verdict"]["kind"] == "ok":
+        assert written["figures"]["Q18.penstock.p99_ms"] == run["latency"]["p99"]
+    assert "Q18" in said.getvalue()
+    assert [one.name for one in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_an_interrupt_leaves_no_process_behind_and_still_writes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    command = [sys.executable, "-m", "penstock", "bench", "nexmark", "--quick"]
+    command += ["--query", "q1", "--json", str(path), "--dir", str(tmp_path)]
+    bench = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    started = _wait_for_spark(bench)
+    bench.send_signal(signal.SIGINT)
+    _, complaint = bench.communicate(timeout=END_TIMEOUT_S)
+    assert bench.returncode == 130, complaint
+    _, alive = psutil.wait_procs(started, timeout=5)
+    assert [one.cmdline() for one in alive] == []
+    assert json.loads(path.read_text())["suite"] == "nexmark"
+    assert [one.name for one in tmp_path.iterdir()] == ["result.json"]
+
+
+def _wait_for_spark(bench: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Every process below, once there is a JVM among them."""
+    until = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < until:
+        below: list[psutil.Process] = psutil.Process(bench.pid).children(recursive=True)
+        if any("java" in one.name() for one in below):
+            return below
+        time.sleep(0.1)
+    bench.kill()
+    raise AssertionError("no JVM was started")
