@@ -134,12 +134,13 @@ def plan_of(
 ) -> Plan:
     """The plan of a command line; raises BadCall, with what there is, for a name that is not."""
     names = chosen or (systems.QUICK if quick else systems.FULL)
+    wanted = suite.chosen(queries, quick=quick)
     return Plan(
         suite=suite.name,
-        queries=suite.chosen(queries, quick=quick),
+        queries=wanted,
         systems=tuple(dict.fromkeys(names)),
         rate=rate if rate is not None else suite.rate,
-        rates=dict(suite.rates) if rate is None else {},
+        rates={name: suite.rates[name] for name in wanted if name in suite.rates and not rate},
         repeats=3 if quick else 5,
         event_speed=suite.event_speed,
         measure_s=8.0 if quick else 60.0,

@@ -59,8 +59,13 @@ class Figure(msgspec.Struct, frozen=True):
     def spread(self) -> str:
         if len(self.repeats) < 2:
             return ""
-        places = 2 if self.unit == "x" else 1
-        return f"{min(self.repeats):,.{places}f} to {max(self.repeats):,.{places}f}"
+        low, high = (f"{one:,.{self.places}f}" for one in (min(self.repeats), max(self.repeats)))
+        return f"{low} to {high}"
+
+    @property
+    def places(self) -> int:
+        """How many digits say something: a ratio lives near 1."""
+        return 2 if self.unit == "x" else 1
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -133,7 +138,7 @@ def figures_table(title: str, figures: Sequence[Figure]) -> Table:
     for figure in figures:
         table.add_row(
             figure.name,
-            f"{figure.value:,.1f} {figure.unit}",
+            f"{figure.value:,.{figure.places}f} {figure.unit}",
             figure.spread,
             str(figure.goal or ""),
             verdict(figure),

@@ -14,8 +14,6 @@ from penstock.bench.record import Run
 from penstock.bench.report import Figure, figures_table
 from penstock.bench.suites import key_of
 
-SMALL = (".p50_ms", ".p99_ms", ".past_window_p99_ms")
-
 
 def show(
     console: Console,
@@ -24,9 +22,11 @@ def show(
     figures: Sequence[Figure],
     skipped: Sequence[tuple[str, str, str]] = (),
 ) -> None:
-    """Latencies, then the other figures, then every run that does not count and why."""
+    """Latencies, then what sums them up, then every run that does not count and why."""
     console.print(latency_table(plan, runs, figures))
-    rest = [one for one in figures if not one.name.endswith(SMALL)]
+    console.print(Text(_legend(plan), "dim"), soft_wrap=True)
+    console.print()
+    rest = [one for one in figures if one.goal is not None or one.name.startswith("headline.")]
     console.print(figures_table(f"{plan.suite}, figures", rest))
     for run in runs:
         if not run.is_counted:
@@ -48,43 +48,51 @@ def latency_table(plan: Plan, runs: Sequence[Run], figures: Sequence[Figure]) ->
         title_justify="left",
         pad_edge=False,
     )
-    table.add_column("query", no_wrap=True)
-    table.add_column("events/s", justify="right", no_wrap=True)
-    table.add_column("system", no_wrap=True)
-    for name in ("p50", "p99", "repeats", "past window p99", "penstock ahead", "repeats", "count"):
+    for name in ("query", "system"):
+        table.add_column(name, no_wrap=True)
+    for name in ("p50", "p99 (repeats)", "past", "penstock ahead", "runs"):
         table.add_column(name, justify="right", no_wrap=True)
     for query in plan.queries:
         key = key_of(query)
         for place, system in enumerate(plan.systems):
             mine = [run for run in runs if (run.query, run.system) == (query, system)]
-            p99 = by_name.get(f"{key}.{system}.p99_ms")
             ratio = by_name.get(f"{key}.ratio_p99_vs_{system}")
             table.add_row(
                 key if place == 0 else "",
-                f"{plan.rate_of(query):,}" if place == 0 else "",
                 system,
                 _value(by_name.get(f"{key}.{system}.p50_ms")),
-                _value(p99),
-                _range(p99),
+                _ranged(by_name.get(f"{key}.{system}.p99_ms"), "-", 0),
                 _value(by_name.get(f"{key}.{system}.past_window_p99_ms")),
-                "" if ratio is None else f"{ratio.value:.2f} x",
-                "" if ratio is None else ratio.spread,
+                _ranged(ratio, "", 2),
                 _counted(mine),
                 end_section=place == len(plan.systems) - 1,
             )
     return table
 
 
+def _legend(plan: Plan) -> str:
+    rates = ", ".join(f"{key_of(query)} {rate:,}" for query, rate in plan.rates.items())
+    besides = f" ({rates})" if rates else ""
+    return (
+        f"at {plan.rate:,} events/s{besides}; past: p99 past the window's end and the watermark's "
+        "delay; ahead: their p99 over ours, within each repeat; runs: those that count"
+    )
+
+
 def _value(figure: Figure | None) -> str:
     return "-" if figure is None else f"{figure.value:,.0f}"
 
 
-def _range(figure: Figure | None) -> str:
-    if figure is None or len(figure.repeats) < 2:
-        return ""
-    return f"{min(figure.repeats):,.0f} to {max(figure.repeats):,.0f}"
+def _ranged(figure: Figure | None, nothing: str, places: int) -> str:
+    if figure is None:
+        return nothing
+    value = f"{figure.value:,.{places}f}"
+    if len(figure.repeats) < 2:
+        return value
+    low, high = (f"{one:,.{places}f}" for one in (min(figure.repeats), max(figure.repeats)))
+    return f"{value} ({low}-{high})"
 
 
 def _counted(runs: Sequence[Run]) -> Text:
     counted = sum(run.is_counted for run in runs)
-    return Text(f"{counted} of {len(runs)}", "" if counted == len(runs) else "red")
+    return Text(f"{counted}/{len(runs)}", "" if counted == len(runs) else "red")

@@ -93,10 +93,10 @@ def test_the_table_shows_ratio_spread_and_what_does_not_count() -> None:
     runs = [*RUNS, run_of("q1", "penstock", 2, 50, "stalled")]
     said = io.StringIO()
     plan = plan_of(SUITES["nexmark"], quick=True, queries=("q1", "q18"))
-    show(Console(file=said, width=160), plan, runs, figures(runs), [("tuned-files", "q18", "no")])
+    show(Console(file=said, width=80), plan, runs, figures(runs), [("tuned-files", "q18", "no")])
     text = said.getvalue()
-    assert "2.00 x" in text
-    assert "1.20 to 2.00" in text
-    assert "3 of 4" in text
+    assert "2.00 (1.20-2.00)" in text
+    assert "240 (200-800)" in text
+    assert "3/4" in text
     assert "does not count: Q1 on penstock, repeat 3: stalled: why not" in text
     assert "not run: Q18 on tuned-files: no" in text
