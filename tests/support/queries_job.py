@@ -34,6 +34,8 @@ def main(job: dict[str, Any]) -> int:
         conf={
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
+            # Runs of a minute spend more on compiling well than it saves them.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.sql.streaming.stateStore.providerClass": STATE,
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
             **job.get("conf", {}),

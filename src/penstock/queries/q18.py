@@ -1,7 +1,7 @@
 """NEXMark Q18, last bid: the latest bid of every bidder on every auction.
 
 Updating by bidder and auction. The reference leaves open which of two bids in one millisecond is
-the later; here it is the one with the greater `extra`, as in RisingWave, then price, channel and
+the later; here it is the one with the smaller `extra`, as in RisingWave, then price, channel and
 url. State grows with the pairs, because the query has no time in it.
 """
 
@@ -24,7 +24,9 @@ def query() -> Query:
 
 
 def _build(frames: Frames) -> DataFrame:
-    latest = f.max(f.struct("date_time", "extra", "price", "channel", "url")).alias("latest")
+    # The least of these is the latest bid, and the smallest of those in one instant.
+    age = (-f.unix_micros("date_time")).alias("age")
+    latest = f.min(f.struct(age, "extra", "price", "channel", "url", "date_time")).alias("latest")
     kept = frames["bids"].groupBy(*KEY).agg(latest, f.max("sent_at").alias("sent_at"))
     return kept.select(
         "auction",

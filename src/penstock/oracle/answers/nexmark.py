@@ -109,8 +109,7 @@ def q18(_: Query) -> str:
             select b.* exclude (_batch, sent_at), t.sent_at, t._batch,
                 row_number() over (
                     partition by t.bidder, t.auction, t._batch
-                    order by b.date_time desc, b.extra desc, b.price desc, b.channel desc,
-                        b.url desc
+                    order by b.date_time desc, b.extra, b.price, b.channel, b.url
                 ) as place
             from touched t join bids b
                 on b.bidder = t.bidder and b.auction = t.auction and b._batch <= t._batch
