@@ -23,7 +23,7 @@ from support.sources import (
 FILE_LINES_MAX = 350
 FILE_LINES_MEDIAN_MAX = 200
 FUNCTION_LINES_MAX = 60
-SCALA_SHARE_MAX = 0.5
+SCALA_SHARE_MAX = 0.2
 TEXT = {".py", ".scala", ".md", ".toml", ".sql", ".json", ".html", ".js", ".css", ".yml", ""}
 
 # Joined here, so that this file does not hold what it forbids.

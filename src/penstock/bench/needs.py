@@ -23,6 +23,8 @@ def require_all(
 ) -> None:
     """Raises BadCall with the first thing that is missing and how to get it."""
     _require(has("duckdb"), "duckdb is not installed, and no answer counts unchecked", "duckdb")
+    if {"q4", "q6"} & set(plan.queries):
+        _require(has("pandas"), "Q4 and Q6 keep their state with pandas", "penstock[bench]")
     if plot:
         require_plot(has)
     find_jar()
