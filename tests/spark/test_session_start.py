@@ -16,9 +16,15 @@ import psutil
 import penstock
 from penstock.client.address import read_server_file
 
+def line_of(child):
+    try:
+        return " ".join(child.cmdline())
+    except psutil.Error:  # it has just ended, as the small programs Hadoop calls do
+        return ""
+
 spark = penstock.session("local[2]", data=sys.argv[1], conf={"spark.ui.enabled": False})
 left = read_server_file(sys.argv[1])
-lines = [" ".join(one.cmdline()) for one in psutil.Process().children(recursive=True)]
+lines = [line_of(one) for one in psutil.Process().children(recursive=True)]
 again = penstock.session("local[2]", data=sys.argv[1])
 penstock.create("numbers", "n bigint")
 penstock.append("numbers", [{"n": 1}, {"n": 2}])
