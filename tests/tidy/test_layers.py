@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "sessions": {*WORDS, "client", "jvm", "spawn", "told"},
     "workloads": {*WORDS, "client", "model"},
     "demo": {*WORDS, "client", "model", "spawn", "workloads"},
-    "testing": WORDS,
+    "commit": WORDS,
+    "testing": {*WORDS, "commit"},
     "queries": WORDS,
     "oracle": {*WORDS, "client", "queries"},
     "bench": {

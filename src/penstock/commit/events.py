@@ -1,0 +1,116 @@
+"""What the release of a query is told, and what it asks to be done.
+
+A *piece* is the state one store committed in one batch, named by its unique id (checkpoint format
+2) or by its path (format 1). A *writer* is the executor that holds it until it is durable; a
+*generation* counts that writer's writes of the same piece, because a task that is run again writes
+the same path once more.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class OffsetsWritten(msgspec.Struct, frozen=True, tag="offsets"):
+    """Spark closed `offsets/<batch>`; it is held here."""
+
+    batch: int
+
+
+class PieceWritten(msgspec.Struct, frozen=True, tag="written"):
+    """A piece of the batch is complete on its writer, and nowhere else (ack 1)."""
+
+    batch: int
+    piece: str
+    writer: str
+    generation: int
+
+
+class PieceDurable(msgspec.Struct, frozen=True, tag="durable"):
+    """That write of the piece is durable (ack 2)."""
+
+    batch: int
+    piece: str
+    writer: str
+    generation: int
+
+
+class CommitWritten(msgspec.Struct, frozen=True, tag="commit"):
+    """Spark closed `commits/<batch>`; it is held here. `required` are the pieces of the batch."""
+
+    batch: int
+    required: frozenset[str]
+
+
+class DeleteAsked(msgspec.Struct, frozen=True, tag="delete"):
+    """Spark wants a file of the offset or commit log gone."""
+
+    path: str
+
+
+class WriterLost(msgspec.Struct, frozen=True, tag="lost"):
+    """An executor is gone, with whatever only it had."""
+
+    writer: str
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """The effect asked for is done and durable."""
+
+    effect: Effect
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The effect cannot be done, however often it is tried."""
+
+    effect: Effect
+    reason: str
+
+
+class PutOffsets(msgspec.Struct, frozen=True, tag="put offsets"):
+    """Make `offsets/<batch>` durable. An exclusive create."""
+
+    batch: int
+
+
+class PutMarker(msgspec.Struct, frozen=True, tag="put marker"):
+    """Append the marker of the batch, which names its offsets, pieces and output."""
+
+    batch: int
+
+
+class PutCommit(msgspec.Struct, frozen=True, tag="put commit"):
+    """Make `commits/<batch>` durable in the checkpoint location. An exclusive create."""
+
+    batch: int
+
+
+class CopyBatch(msgspec.Struct, frozen=True, tag="copy"):
+    """Copy a marked batch from the log to the location: offsets, pieces, then the commit."""
+
+    batch: int
+
+
+class Delete(msgspec.Struct, frozen=True, tag="delete file"):
+    """Delete the file from the checkpoint location."""
+
+    path: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """Fail the query; nothing is released any more."""
+
+    reason: str
+
+
+Effect = PutOffsets | PutMarker | PutCommit | CopyBatch | Delete | Stop
+Event = (
+    OffsetsWritten
+    | PieceWritten
+    | PieceDurable
+    | CommitWritten
+    | DeleteAsked
+    | WriterLost
+    | Done
+    | Failed
+)
