@@ -144,10 +144,10 @@ def test_a_newer_format_is_refused_with_both_numbers(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with Served(data):
         pass
-    (data / "format.json").write_text('{"format": 2}')
+    (data / "format.json").write_text('{"format": 3}')
     said = refusal(data)
-    assert "has format 2" in said
-    assert "reads up to format 1; upgrade Penstock" in said
+    assert "has format 3" in said
+    assert "reads up to format 2; upgrade Penstock" in said
     (data / "format.json").write_text("{")
     assert "format.json cannot be read" in refusal(data)
 

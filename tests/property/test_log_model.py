@@ -14,23 +14,42 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.errors import PenstockError
 from penstock.log import invariants
+from penstock.log.checkpoint import checkpoint_of, file_bytes
 from penstock.log.contract import Operation
 from penstock.log.embedded import EmbeddedLog
 from penstock.log.index import Range, end_of_batch, entries_in, latest, position_at
 from penstock.log.store import StoreView
-from penstock.model.ids import Lsn, StreamName, Substream
-from support.logs import ManualClock, draft, make, mark, pending, rows, stamp, take, values_of
+from penstock.model.ids import BatchId, Lsn, QueryId, StreamName, Substream
+from support.logs import (
+    ManualClock,
+    draft,
+    files,
+    make,
+    mark,
+    pending,
+    rows,
+    stamp,
+    take,
+    values_of,
+)
 
 STREAMS = ("s", "t")
 SUBSTREAMS = 2
 
 streams = st.sampled_from(STREAMS)
 queries = st.sampled_from(("q", "p"))
+# A path stands for the batch's own file; the same one twice, and a repeat, supersede the first.
+file_sets = st.lists(
+    st.sampled_from(("offsets/{batch}", "state/0/0/{batch}.changelog", "offsets/{batch}.crc")),
+    min_size=1,
+    max_size=3,
+)
 places = st.lists(st.integers(0, SUBSTREAMS - 1), min_size=1, max_size=3)
 
 
 class LogAgainstModel(RuleBasedStateMachine):
-    """`shown` is the whole model: what each stream shows, as (commit, time, substream, values)."""
+    """What each stream shows, as (commit, time, substream, values), is `shown`; what lies in the
+    checkpoint files of the queries, as (query, instance, batch, path), is `files`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,6 +65,7 @@ class LogAgainstModel(RuleBasedStateMachine):
         self.runs = 0
         self.marked: dict[str, dict[int, tuple[Operation, int]]] = {"q": {}, "p": {}}
         self.sequences: dict[str, tuple[int, int]] = {}
+        self.files: dict[int, tuple[str, int, int, str]] = {}
 
     @initialize()
     def make_streams(self) -> None:
@@ -141,9 +161,15 @@ class LogAgainstModel(RuleBasedStateMachine):
             if (s, q, i, b) == (stream, query, instance, batch) and self.attempt(lsn) == attempt
         ]
         chosen = data.draw(st.permutations(ready)) if ready else []
+        named = {
+            path: lsn
+            for lsn, (q, i, b, path) in self.files.items()
+            if (q, i, b) == (query, instance, batch) and data.draw(st.booleans())
+        }
         operation = mark(
-            *chosen, query=query, instance=instance, batch=batch, stream=stream, attempt=attempt
-        )
+            *chosen, query=query, instance=instance, batch=batch, stream=stream, attempt=attempt,
+            files=named,
+        )  # fmt: skip
         lsn = self.log.run(operation)
         assert lsn == self.took(1)
         for place in range(SUBSTREAMS):
@@ -151,6 +177,54 @@ class LogAgainstModel(RuleBasedStateMachine):
             if values:
                 self.shown[stream].append((lsn, self.log_ms, place, values))
         self.marked[query][batch] = (operation, lsn)
+
+    @precondition(lambda self: self.instances)
+    @rule(query=queries, paths=file_sets, ahead=st.integers(0, 1))
+    def append_files(self, query: str, paths: list[str], ahead: int) -> None:
+        """Of the next batch, or of one that comes later."""
+        if query not in self.instances:
+            return
+        instance, batch = self.instances[query], self.next_batch(query) + 2 * ahead
+        told = [path.format(batch=batch) for path in paths]
+        operation = files(*told, query=query, instance=instance, batch=batch)
+        lsns = self.log.run(operation)
+        first = self.took(len(told))
+        assert list(lsns) == list(range(first, first + len(told)))
+        for lsn, path in zip(lsns, told, strict=True):
+            self.files[lsn] = (query, instance, batch, path)
+        stale = files(*told, query=query, instance=instance - 1, batch=batch)
+        self.refused(stale, "fenced")
+
+    @precondition(lambda self: self.files)
+    @rule(query=queries, after=st.integers(-1, 6))
+    def recover(self, query: str, after: int) -> None:
+        if query not in self.instances:
+            return
+        told = [lsn for b, (_, lsn) in sorted(self.marked[query].items()) if b > after]
+        last = max(self.marked[query], default=-1)
+        with self.log.reading() as view:
+            id_ = QueryId(query)
+            got = checkpoint_of(view, id_, None if after < 0 else BatchId(after), 3)
+            assert [marker.lsn for marker in got.markers] == told[:3]
+            assert got.more == (len(told) > 3)
+            for marker in got.markers:
+                for file in marker.files:
+                    assert file_bytes(view, id_, file.entry) == file.path.encode()
+            for lsn, (owner, _, _, path) in self.files.items():
+                if owner == query:
+                    assert file_bytes(view, id_, Lsn(lsn)) == path.encode()
+        unmarked = [
+            (b, -lsn, i)
+            for lsn, (q, i, b, path) in self.files.items()
+            if q == query and b > last and path == f"offsets/{b}"
+        ]
+        expected = min(unmarked, default=None)
+        if expected is None:
+            assert got.offsets is None
+        else:
+            assert got.offsets is not None
+            found = (got.offsets.batch, -got.offsets.entry, got.offsets.instance)
+            assert found == expected
 
     def attempt(self, lsn: int) -> int:
         with self.log.reading() as view:
@@ -190,6 +264,9 @@ class LogAgainstModel(RuleBasedStateMachine):
                 lsn, query=query, instance=instance, batch=batch, stream=stream, attempt=attempt
             )
             self.refused(operation, "unknown_entries")
+            path = self.files[lsn][3] if lsn in self.files else "offsets/9999"
+            named = mark(query=query, instance=instance, batch=batch, files={path: lsn})
+            self.refused(named, "unknown_entries")
         self.refused(mark(query=query, instance=instance - 1, batch=batch), "fenced")
 
     @rule(ms=st.integers(-50, 100))

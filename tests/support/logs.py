@@ -5,9 +5,18 @@ from __future__ import annotations
 import pyarrow as pa
 import xxhash
 
-from penstock.log.contract import AppendPending, AppendRows, CreateStream, Draft, Mark, TakeQuery
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
-from penstock.model.marker import Marker, Stamp, Write
+from penstock.log.contract import (
+    AppendFiles,
+    AppendPending,
+    AppendRows,
+    CreateStream,
+    Draft,
+    FileDraft,
+    Mark,
+    TakeQuery,
+)
+from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
+from penstock.model.marker import FileRef, Marker, Stamp, Write
 from penstock.model.schema import schema_of
 
 SCHEMA = schema_of("k bigint")
@@ -63,6 +72,15 @@ def pending(*drafts: Draft, stream: str = "s", by: Stamp | None = None) -> Appen
     return AppendPending(StreamName(stream), by or stamp(), drafts)
 
 
+def files(*paths: str, query: str = "q", instance: int = 1, batch: int = 0) -> AppendFiles:
+    """Files whose bytes are their path."""
+    drafts = (
+        FileDraft(FilePath(path), path.encode(), xxhash.xxh3_64_intdigest(path.encode()))
+        for path in paths
+    )
+    return AppendFiles(QueryId(query), Instance(instance), BatchId(batch), tuple(drafts))
+
+
 def take(query: str = "q", run: str = "r1", name: str | None = None) -> TakeQuery:
     return TakeQuery(QueryId(query), run, name)
 
@@ -74,7 +92,13 @@ def mark(
     batch: int = 0,
     stream: str = "s",
     attempt: int = 0,
+    files: dict[str, int] | None = None,
 ) -> Mark:
     lsns = tuple(Lsn(entry) for entry in entries)
     writes = (Write(StreamName(stream), 0, attempt, lsns),) if entries else ()
-    return Mark(Marker(QueryId(query), Instance(instance), BatchId(batch), writes, commit="e30="))
+    refs = tuple(FileRef(FilePath(path), Lsn(lsn)) for path, lsn in (files or {}).items())
+    return Mark(
+        Marker(
+            QueryId(query), Instance(instance), BatchId(batch), writes, commit="e30=", files=refs
+        )
+    )

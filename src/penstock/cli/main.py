@@ -17,6 +17,8 @@ COMMANDS = {
     "doctor": ("penstock.cli.doctor", "doctor", "Check what Penstock needs, and say what to do."),
     "serve": ("penstock.cli.serve", "serve", "Run the server: the log and its gateway."),
     "stream": ("penstock.cli.stream", "stream", "Create, list, append to and read streams."),
+    "run": ("penstock.cli.run", "run", "Run a PySpark job, and start it again when it fails."),
+    "drain": ("penstock.cli.drain", "drain", "Copy a query's checkpoint out of the log."),
     "bench": ("penstock.cli.bench", "bench", "Measure this machine, and check the answers too."),
 }
 

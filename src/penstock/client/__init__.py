@@ -4,6 +4,22 @@ from __future__ import annotations
 
 from penstock.client.address import Address
 from penstock.client.client import Client
-from penstock.client.values import Appended, Followed, Stream
+from penstock.client.values import (
+    Appended,
+    Checkpoint,
+    Followed,
+    MarkedBatch,
+    RecordedOffsets,
+    Stream,
+)
 
-__all__ = ["Address", "Appended", "Client", "Followed", "Stream"]
+__all__ = [
+    "Address",
+    "Appended",
+    "Checkpoint",
+    "Client",
+    "Followed",
+    "MarkedBatch",
+    "RecordedOffsets",
+    "Stream",
+]

@@ -12,6 +12,7 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 
+from penstock.client.queries import QueryCalls
 from penstock.client.rows import Rows, as_batch, ipc_batches, ipc_bytes
 from penstock.client.sequences import Sequences
 from penstock.client.values import Appended, Followed, Stream
@@ -25,7 +26,7 @@ ANSWER_BYTES = 8 << 20
 WAIT_MS = 1_000
 
 
-class Client:
+class Client(QueryCalls):
     """Talks to one server; every call is tried again for up to `deadline_s`.
 
     Appends of one client to one stream go one after the other, each with its own sequence under
@@ -247,25 +248,6 @@ class Client:
 
     def server(self) -> dict[str, Any]:
         return dict(self._wire.request("GET", ("server",)).json())
-
-    def queries(self) -> list[dict[str, Any]]:
-        return list(self._wire.request("GET", ("queries",)).json()["queries"])
-
-    def query(self, query: str) -> dict[str, Any]:
-        """A query's current instance and its last marker."""
-        return dict(self._wire.request("GET", ("queries", query)).json())
-
-    def markers(self, query: str, after_batch: int | None = None) -> list[dict[str, Any]]:
-        """Every batch the query has committed after `after_batch`, in order."""
-        found: list[dict[str, Any]] = []
-        while True:
-            got = self._wire.request(
-                "GET", ("queries", query, "markers"), {"after_batch": after_batch}
-            ).json()["markers"]
-            if not got:
-                return found
-            found += got
-            after_batch = int(got[-1]["batch"])
 
     def schema(self, stream: str) -> pa.Schema:
         """A stream's schema; asked once, for it never changes."""

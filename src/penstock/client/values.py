@@ -7,6 +7,9 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
+from penstock.model.ids import BatchId, Instance, Lsn
+from penstock.model.marker import FileRef, decode_commit
+
 
 class Stream(NamedTuple):
     """A stream as the server describes it; positions and counts are of the moment of asking."""
@@ -36,3 +39,34 @@ class Followed(NamedTuple):
 
     rows: pa.Table
     position: int
+
+
+class MarkedBatch(msgspec.Struct, frozen=True):
+    """A marker, as far as it brings a checkpoint location up to its batch."""
+
+    lsn: Lsn
+    batch: BatchId
+    instance: Instance
+    commit: str | None
+    files: tuple[FileRef, ...]
+
+    @property
+    def commit_bytes(self) -> bytes | None:
+        """The content of `commits/<batch>`; None for a batch write, which has no checkpoint."""
+        return None if self.commit is None else decode_commit(self.commit)
+
+
+class RecordedOffsets(msgspec.Struct, frozen=True):
+    """The entry with the offsets of the first batch that has no marker."""
+
+    batch: BatchId
+    entry: Lsn
+    instance: Instance
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """The checkpoint of a query as it lies in the log; `more`: markers follow the last one."""
+
+    markers: tuple[MarkedBatch, ...]
+    more: bool
+    offsets: RecordedOffsets | None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
-from penstock.gateway import control, fetch, ingest
+from penstock.gateway import control, fetch, files, ingest
 from penstock.gateway.state import GATEWAY, Gateway, gateway_of
 
 _LOG = logging.getLogger("penstock.gateway")
@@ -100,5 +100,8 @@ def make_app(gateway: Gateway) -> web.Application:
     app.router.add_post("/v1/queries/{query}/instances", control.take_over)
     app.router.add_post("/v1/queries/{query}/markers", control.mark)
     app.router.add_get("/v1/queries/{query}/markers", control.list_markers)
+    app.router.add_post("/v1/queries/{query}/files", files.append_files)
+    app.router.add_get("/v1/queries/{query}/files/{lsn}", files.get_file)
+    app.router.add_get("/v1/queries/{query}/checkpoint", files.get_checkpoint)
     app.router.add_post("/v1/admission", control.admit)
     return app

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from penstock.errors import BadCall
 from penstock.log.layout import KEY_TEXT_BYTES_MAX
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, stream_name
-from penstock.model.marker import Marker, Write
+from penstock.model.ids import BatchId, Instance, Lsn, QueryId, file_path, stream_name
+from penstock.model.marker import FileRef, Marker, Write
 
 NUMBER_MAX = (1 << 63) - 1
 
@@ -58,6 +58,11 @@ class WriteBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entries: list[Number]
 
 
+class FileBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    path: str
+    entry: Number
+
+
 class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instance: Number
     batch: Number
@@ -65,6 +70,7 @@ class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commit: str | None = None
     positions: dict[str, Number] = {}
     mode: str = "append"
+    files: list[FileBody] = []
 
 
 def bad_request(message: str) -> BadCall:
@@ -97,11 +103,17 @@ def marker_of(query: QueryId, body: MarkerBody) -> Marker:
         )
         for write in body.writes
     )
+    files = tuple(FileRef(file_path(file.path), Lsn(file.entry)) for file in body.files)
     positions = {name: Lsn(position) for name, position in body.positions.items()}
     return Marker(
         query, Instance(body.instance), BatchId(body.batch), writes, body.commit, positions,
-        body.mode,
+        body.mode, files,
     )  # fmt: skip
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is digits, few enough to be a number of ours."""
+    return text.isascii() and text.isdigit() and len(text) <= len(str(NUMBER_MAX))
 
 
 def number_in(
@@ -111,7 +123,7 @@ def number_in(
     text = request.query.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or int(text) > high:
+    if not is_number(text) or int(text) > high:
         raise bad_request(f"{name} is {text!r}, and must be a number from 0 to {high}")
     return int(text)
 

@@ -21,6 +21,8 @@ from penstock.settings import Settings
 
 READ_BUFFER_BYTES = 1 << 20
 CLEANUP_S_MAX = 1.0
+# Paths and sizes of the files of a batch stand in the request line: `files.FILES_MAX` of them fit.
+LINE_BYTES_MAX = 512 << 10
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class Server:
             handle_signals=False,
             shutdown_timeout=CLEANUP_S_MAX,
             read_bufsize=READ_BUFFER_BYTES,
+            max_line_size=LINE_BYTES_MAX,
         )
         await self._runner.setup()
         site = web.TCPSite(

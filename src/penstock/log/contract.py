@@ -11,17 +11,17 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
+from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import Marker, Stamp
 
-Kind = Literal["rows", "pending", "marker", "take over"]
+Kind = Literal["rows", "pending", "marker", "take over", "file"]
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
     """An entry without its payload. `checksum` and `payload_bytes` are the payload's.
 
     `rows` entries are visible by themselves, `pending` ones once a marker names them; the other
-    two kinds carry no rows.
+    kinds carry no rows. A `file` has its query as `producer`, its batch as `seq`, and a `path`.
     """
 
     lsn: Lsn
@@ -35,10 +35,12 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     instance: Instance | None = None
     seq: int | None = None
     stamp: Stamp | None = None
+    path: FilePath | None = None
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One place of the log. The payload is an encapsulated Arrow record batch, or JSON."""
+    """One place of the log. The payload is an encapsulated Arrow record batch, JSON,
+    or the bytes of a file."""
 
     head: Head
     payload: bytes
@@ -50,6 +52,14 @@ class Draft(msgspec.Struct, frozen=True):
     substream: Substream
     payload: bytes
     rows: int
+    checksum: int
+
+
+class FileDraft(msgspec.Struct, frozen=True):
+    """A checkpoint file on its way in, summed."""
+
+    path: FilePath
+    payload: bytes
     checksum: int
 
 
@@ -129,6 +139,15 @@ class AppendPending(msgspec.Struct, frozen=True):
     drafts: tuple[Draft, ...]
 
 
+class AppendFiles(msgspec.Struct, frozen=True):
+    """Append checkpoint files of a batch; garbage unless the batch's marker names them."""
+
+    query: QueryId
+    instance: Instance
+    batch: BatchId
+    files: tuple[FileDraft, ...]
+
+
 class TakeQuery(msgspec.Struct, frozen=True):
     """Become the instance of a query that may mark."""
 
@@ -143,13 +162,15 @@ class Mark(msgspec.Struct, frozen=True):
     marker: Marker
 
 
-Operation = CreateStream | AppendRows | AppendPending | TakeQuery | Mark
+Operation = CreateStream | AppendRows | AppendPending | AppendFiles | TakeQuery | Mark
 
 
 def payload_bytes(operation: Operation) -> int:
     """How much memory an operation holds while it waits."""
     if isinstance(operation, AppendRows | AppendPending):
         return sum(len(draft.payload) for draft in operation.drafts)
+    if isinstance(operation, AppendFiles):
+        return sum(len(file.payload) for file in operation.files)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.log.appends import decide_pending, decide_rows, decide_stream
 from penstock.log.contract import (
+    AppendFiles,
     AppendPending,
     AppendRows,
     CreateStream,
@@ -11,6 +12,7 @@ from penstock.log.contract import (
     Operation,
     TakeQuery,
 )
+from penstock.log.files import decide_files
 from penstock.log.markers import decide_marker, decide_take_over
 from penstock.log.view import Plan, View
 
@@ -24,6 +26,8 @@ def decide(operation: Operation, view: View) -> Plan:
             return decide_rows(operation, view)
         case AppendPending():
             return decide_pending(operation, view)
+        case AppendFiles():
+            return decide_files(operation, view)
         case TakeQuery():
             return decide_take_over(operation, view)
         case Mark():

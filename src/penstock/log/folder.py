@@ -1,6 +1,6 @@
 """The data folder: its format, its lock, and a look at the store's file before it is mapped.
 
-format.json   {"format": 1}
+format.json   {"format": 2}
 lock          held (flock) by the server for life; names its pid
 log/          the store
 token         the token clients must send, readable by the owner only
@@ -21,7 +21,8 @@ from typing import Any
 
 from penstock.errors import BadCall, Damaged
 
-FORMAT = 1
+FORMAT = 2
+"""1 had no checkpoint files. It is read as it is; an older version cannot read it back."""
 
 _META = struct.Struct("<IIQQ")
 _META_AT = 16
@@ -101,10 +102,11 @@ class Folder:
             )
 
     def write_format(self) -> None:
-        """Say that the store is complete; only after it has been made."""
+        """Say that the store is complete and what it may hold; only after it has been made."""
         file = self.path / "format.json"
-        if not file.exists():
-            _write(file, json.dumps({"format": FORMAT}) + "\n", 0o644)
+        text = json.dumps({"format": FORMAT}) + "\n"
+        if not file.exists() or file.read_text("utf-8") != text:
+            _write(file, text, 0o644)
 
     def token(self, given: str | None) -> str:
         """The token given, else the one kept in the folder, made the first time."""

@@ -1,8 +1,11 @@
 """What is always true of a log, as code; the numbers are those of the design.
 
 1. Output is visible if and only if a marker covers it, or it committed itself.
+3. A marker names only checkpoint files that are in the log, of its own batch and instance, each
+   path once.
 5. Markers of a query carry the instance of the last take-over before them, and their batches
    strictly increase.
+6. The offsets recorded for a batch without a marker are found: the last ones appended.
 8. A consumer sees each committed entry once, in the order of commits.
 
 Beside these, every index says what the entries say. `check` reads the whole log: it is for tests.
@@ -17,11 +20,11 @@ import msgspec
 
 from penstock.log import layout
 from penstock.log.appends import substream_of
-from penstock.log.contract import Entry, Head, StreamRecord
+from penstock.log.contract import Entry, Head, QueryRecord, StreamRecord
 from penstock.log.embedded import EmbeddedLog
 from penstock.log.layout import lsn_of
 from penstock.log.store import StoreView
-from penstock.model.ids import Lsn, Substream
+from penstock.model.ids import BatchId, Lsn, Substream, files_tag, offsets_batch
 from penstock.model.marker import Marker, TakeOver
 
 Shown = dict[Lsn, list[Lsn]]
@@ -43,6 +46,8 @@ def violations(view: StoreView) -> Iterator[str]:
     yield from _visible(entries, shown)
     for query in view.queries():
         yield from _task_log(view, query.query, entries)
+        yield from _offsets(view, query, entries)
+    yield from _files(entries, shown)
     for stream in view.streams():
         yield from _totals(view, stream, entries)
 
@@ -135,6 +140,40 @@ def _task_log(view: StoreView, query: str, entries: dict[Lsn, Entry]) -> Iterato
         if view.marked(marker.query, marker.batch) != lsn:
             yield f"batch {marker.batch} of {query} is not found at {lsn}"
         batch = marker.batch
+
+
+def _files(entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
+    """Invariant 3, and that a file never shows as rows."""
+    for lsn, entry in entries.items():
+        if entry.head.kind == "file" and (entry.head.rows or lsn in shown):
+            yield f"invariant 1: the file {lsn} has rows or is visible"
+        if entry.head.kind != "marker":
+            continue
+        marker = msgspec.json.decode(entry.payload, type=Marker)
+        if len({file.path for file in marker.files}) < len(marker.files):
+            yield f"invariant 3: the marker {lsn} names a path twice"
+        for file in marker.files:
+            there = entries.get(file.entry)
+            head = there.head if there is not None and file.entry < lsn else None
+            found = head and (head.kind, head.path, head.producer, head.instance, head.seq)
+            if found != ("file", file.path, marker.query, marker.instance, marker.batch):
+                yield f"invariant 3: the marker {lsn} names {file}, which is {found}"
+
+
+def _offsets(view: StoreView, query: QueryRecord, entries: dict[Lsn, Entry]) -> Iterator[str]:
+    """Invariant 6, and that what is marked is no longer recorded."""
+    marked = query.marker.batch if query.marker is not None else -1
+    told: dict[int, Lsn] = {}
+    for lsn in view.tagged(files_tag(query.query)):
+        path = entries[lsn].head.path
+        batch = offsets_batch(path) if path is not None else None
+        if batch is not None and batch > marked:
+            told[batch] = lsn
+    found: dict[int, Lsn] = {}
+    while (one := view.first_offsets(query.query, BatchId(max(found, default=-1) + 1))) is not None:
+        found[one[0]] = one[1]
+    if found != told:
+        yield f"invariant 6: the offsets of {query.query} are {told}, and found at {found}"
 
 
 def _totals(view: StoreView, stream: StreamRecord, entries: dict[Lsn, Entry]) -> Iterator[str]:

@@ -10,6 +10,7 @@
     queries        query                        -> QueryRecord
     runs           query, 0x00, run             -> instance
     marks          query, 0x00, batch           -> marker lsn
+    offsets        query, 0x00, batch           -> lsn of the newest offsets file, while unmarked
     counters       name                         -> number
 
 Numbers in keys are big-endian, so that the order of keys is the order of the log. Entry bytes are
@@ -41,6 +42,7 @@ TABLES = (
     "queries",
     "runs",
     "marks",
+    "offsets",
     "counters",
 )
 KEY_TEXT_BYTES_MAX = 200
@@ -65,10 +67,10 @@ class ProducerState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tables:
-    """Handles of the named tables of one open environment."""
+    """Handles of the named tables of one open environment; those not there are made."""
 
-    def __init__(self, env: lmdb.Environment, *, create: bool = True) -> None:
-        self._handles = {name: env.open_db(name.encode("ascii"), create=create) for name in TABLES}
+    def __init__(self, env: lmdb.Environment) -> None:
+        self._handles = {name: env.open_db(name.encode("ascii")) for name in TABLES}
 
     def __getitem__(self, name: str) -> Any:
         return self._handles[name]

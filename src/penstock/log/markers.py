@@ -8,6 +8,7 @@ import xxhash
 from penstock.errors import BadCall, Fenced
 from penstock.log.appends import check_instance, need_stream, show
 from penstock.log.contract import Entry, Head, Mark, MarkerRef, QueryRecord, Taken, TakeQuery
+from penstock.log.files import check_files
 from penstock.log.view import Plan, Showing, View
 from penstock.model.ids import Instance, Lsn, StreamName, task_log_tag
 from penstock.model.marker import Marker, Stamp, TakeOver, Write
@@ -48,7 +49,8 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     2. the batch is marked already: the same marker gets the same answer, another is refused;
     3. a later batch is marked: refused, because batches are marked in order;
     4. every entry named is there, carries this marker's stamp and is named once;
-    5. the marker entry, and with it everything it names becomes visible.
+    5. every checkpoint file named is there and of this batch and instance;
+    6. the marker entry, and with it everything it names becomes visible.
     """
     marker = operation.marker
     check_instance(view, marker.query, marker.instance)
@@ -65,6 +67,7 @@ def decide_marker(operation: Mark, view: View) -> Plan:
             marker, f"batch {record.marker.batch} is marked at {record.marker.lsn}"
         )
     heads = _named_entries(marker, view)
+    check_files(marker, view)
     tags = sorted({head.tags[0] for group in heads.values() for head in group})
     entry = _control_entry(
         view, "marker", (*tags, task_log_tag(marker.query)), payload, marker.instance, marker.batch
@@ -118,6 +121,8 @@ def _check_entry(
         fact = "is named twice"
     elif head.kind == "rows":
         fact = "is visible already, by itself"
+    elif head.kind == "file":
+        fact = f"is the checkpoint file {head.path}, not rows"
     elif head.stamp != stamp:
         fact = f"carries another stamp: {head.stamp}"
     elif head.tags[0].rpartition("/")[0] != f"s/{write.stream}":

@@ -16,7 +16,7 @@ from penstock.log.layout import ProducerState, Tables, lsn_of
 from penstock.log.markers import decide_take_over
 from penstock.log.store import Effects, StoreView
 from penstock.log.view import ProducerRecord
-from penstock.model.ids import Lsn, task_log_tag
+from penstock.model.ids import BatchId, Lsn, files_tag, offsets_batch, task_log_tag
 from penstock.model.marker import Marker
 from penstock.settings import Settings
 
@@ -71,9 +71,10 @@ def cut_from(
 ) -> Cut:
     """Remove every entry from `first` on, from every index, in one transaction.
 
-    Producers and queries go back to their last sequence and marker before the cut. A query that
-    lost anything is taken over, so that an instance which still believes in what was removed is
-    fenced instead of building on it. `next_lsn` stays, so no place is used twice.
+    Producers and queries go back to their last sequence and marker before the cut, and recorded
+    offsets to what the files that are left say. A query that lost anything is taken over, so that
+    an instance which still believes in what was removed is fenced instead of building on it.
+    `next_lsn` stays, so no place is used twice.
     """
     with env.begin(write=True) as txn:
         view = StoreView(txn, tables, clock.wall_ms())
@@ -113,7 +114,8 @@ def _drop_marks(view: StoreView, first: Lsn) -> None:
 
 def _queries_after(view: StoreView, first: Lsn) -> Iterator[QueryRecord]:
     for query in view.queries():
-        if next(view.tagged(task_log_tag(query.query), first), None) is not None:
+        tags = (task_log_tag(query.query), files_tag(query.query))
+        if any(next(view.tagged(tag, first), None) is not None for tag in tags):
             yield query
 
 
@@ -163,5 +165,19 @@ def _put_back_query(view: StoreView, effects: Effects, query: QueryRecord, last:
         msgspec.msgpack.encode(record),
         db=view.tables["queries"],
     )
+    _put_back_offsets(view, effects, record)
     taken = TakeQuery(query.query, f"cut-damaged-tail-{last}", query.name)
     effects.apply(decide_take_over(taken, view))
+
+
+def _put_back_offsets(view: StoreView, effects: Effects, query: QueryRecord) -> None:
+    """Record anew what the files that are left say: a lost marker makes its batch unmarked again,
+    and a lost file may have had one before it."""
+    while (found := view.first_offsets(query.query, BatchId(0))) is not None:
+        view.txn.delete(layout.mark_key(query.query, found[0]), db=view.tables["offsets"])
+    marked = query.marker.batch if query.marker is not None else -1
+    for lsn in view.tagged(files_tag(query.query)):
+        head = view.head(lsn)
+        batch = offsets_batch(head.path) if head is not None and head.path is not None else None
+        if batch is not None and batch > marked:
+            effects.put_offsets(query.query, batch, lsn)

@@ -139,6 +139,16 @@ class StoreView:
                 yield Lsn(_decode_number(cursor.value()))
                 there = cursor.next()
 
+    def first_offsets(self, query: QueryId, first: BatchId) -> tuple[BatchId, Lsn] | None:
+        """The newest offsets file of the first batch from `first` on that has one recorded."""
+        prefix = layout.mark_key(query, 0)[:-8]
+        with self.txn.cursor(db=self.tables["offsets"]) as cursor:
+            if not cursor.set_range(layout.mark_key(query, first)):
+                return None
+            if bytes(cursor.key()[:-8]) != prefix:
+                return None
+            return BatchId(lsn_of(cursor.key())), Lsn(_decode_number(cursor.value()))
+
     def tagged(self, tag: str, start: int = 0) -> Iterator[Lsn]:
         """Every entry with the tag, from `start` on, in order."""
         prefix = layout.tag_key(tag, 0)[:-8]
@@ -211,6 +221,21 @@ class Effects:
         if plan.mark is not None:
             marked, batch, lsn = plan.mark
             self.put("marks", layout.mark_key(marked, batch), _encode(lsn))
+            self._forget_offsets(marked, batch)
+        if plan.offsets is not None:
+            self.put_offsets(*plan.offsets)
+
+    def put_offsets(self, query: QueryId, batch: BatchId, lsn: Lsn) -> None:
+        self.put("offsets", layout.mark_key(query, batch), _encode(lsn))
+
+    def _forget_offsets(self, query: QueryId, last: BatchId) -> None:
+        """What is marked needs no record of its own: the marker names the file."""
+        while True:
+            found = self._view.first_offsets(query, BatchId(0))
+            if found is None or found[0] > last:
+                return
+            key = layout.mark_key(query, found[0])
+            self._view.txn.delete(key, db=self._view.tables["offsets"])
 
     def _put_entry(self, entry: Entry) -> None:
         lsn = entry.head.lsn

@@ -69,7 +69,11 @@ class Showing:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything one operation changes, to be applied as one. An empty plan changes nothing."""
+    """Everything one operation changes, to be applied as one. An empty plan changes nothing.
+
+    `offsets` is the entry that now holds the recorded offsets of a batch not yet marked; `mark`
+    ends that record of its batch and of all before it.
+    """
 
     answer: Any
     entries: tuple[Entry, ...] = ()
@@ -79,6 +83,7 @@ class Plan:
     query: QueryRecord | None = None
     run: tuple[QueryId, str, Instance] | None = None
     mark: tuple[QueryId, BatchId, Lsn] | None = None
+    offsets: tuple[QueryId, BatchId, Lsn] | None = None
 
     @property
     def changes(self) -> bool:

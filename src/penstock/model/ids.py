@@ -15,13 +15,18 @@ BatchId = NewType("BatchId", int)
 Instance = NewType("Instance", int)
 QueryId = NewType("QueryId", str)
 StreamName = NewType("StreamName", str)
+FilePath = NewType("FilePath", str)
+"""Path of a checkpoint file below the checkpoint location, made by `file_path`."""
 
 BEFORE_ALL = Lsn(0)
 
 SUBSTREAMS_MAX = 256
 NAME_CHARS_MAX = 120
+PATH_BYTES_MAX = 500
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+_PATH = re.compile(r"[^\x00-\x1f\x7f,\\\ud800-\udfff]+")
+_OFFSETS = re.compile(r"offsets/(0|[1-9][0-9]{0,17})")
 
 
 def stream_name(text: str) -> StreamName:
@@ -43,3 +48,39 @@ def substream_tag(stream: StreamName, substream: Substream) -> str:
 def task_log_tag(query: QueryId) -> str:
     """Tag of a query's task log: its take-overs and markers, in order."""
     return f"t/{query}"
+
+
+def files_tag(query: QueryId) -> str:
+    """Tag of the checkpoint files of a query, whoever appended them and marked or not."""
+    return f"f/{query}"
+
+
+def file_path(text: str) -> FilePath:
+    """A checked path of a checkpoint file, relative to the location it is copied to later.
+
+    Nothing in it may lead out of that location, and no comma, which parts paths in a request.
+    """
+    parts = text.split("/")
+    if (
+        not 1 <= len(text.encode("utf-8", "replace")) <= PATH_BYTES_MAX
+        or any(part in ("", ".", "..") for part in parts)
+        or not _PATH.fullmatch(text)
+    ):
+        raise BadCall(
+            f"{text!r} is not a path of a checkpoint file; give one relative to the checkpoint "
+            "location, such as offsets/12, without '.', '..', commas or control characters, "
+            f"{PATH_BYTES_MAX} bytes at most",
+            code="bad_request",
+        )
+    return FilePath(text)
+
+
+def offsets_path(batch: BatchId) -> FilePath:
+    """Where Spark records what a batch reads."""
+    return FilePath(f"offsets/{batch}")
+
+
+def offsets_batch(path: FilePath) -> BatchId | None:
+    """The batch whose recorded offsets the path holds; None for any other file."""
+    found = _OFFSETS.fullmatch(path)
+    return BatchId(int(found[1])) if found is not None else None

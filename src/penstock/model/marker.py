@@ -1,7 +1,8 @@
 """The marker: the one entry that makes a batch visible, and what it says.
 
-`Stamp` names who appended an entry, `Write` the entries of one winning task attempt, `Marker` the
-whole batch. Stored as JSON, because a person debugging a stuck query reads it.
+`Stamp` names who appended an entry, `Write` the entries of one winning task attempt, `FileRef` a
+file of the checkpoint, `Marker` the whole batch. Stored as JSON, because a person debugging a stuck
+query reads it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 
 import msgspec
 
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName
+from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -32,11 +33,20 @@ class Write(msgspec.Struct, frozen=True):
     entries: tuple[Lsn, ...]
 
 
+class FileRef(msgspec.Struct, frozen=True):
+    """A file of the checkpoint and the entry that holds its bytes."""
+
+    path: FilePath
+    entry: Lsn
+
+
 class Marker(msgspec.Struct, frozen=True):
     """Commits batch `batch` of `query`: names exactly the entries that become visible.
 
     `commit` is the base64 of the bytes Spark is about to write to `commits/<batch>`, or None for
     a batch write, which has no checkpoint. `positions` is how far each input had been read.
+    `files` are the batch's checkpoint files that lie in the log: with `commit` they bring a
+    location that has the batch before up to this one.
     """
 
     query: QueryId
@@ -46,6 +56,7 @@ class Marker(msgspec.Struct, frozen=True):
     commit: str | None = None
     positions: dict[str, Lsn] = {}
     mode: str = "append"
+    files: tuple[FileRef, ...] = ()
 
 
 class TakeOver(msgspec.Struct, frozen=True):

@@ -1,0 +1,86 @@
+"""The client's calls about queries: who may mark, what was marked, and their checkpoint files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.client.values import Checkpoint
+from penstock.client.wire import Wire
+from penstock.model.ids import Lsn
+
+BYTES = "application/octet-stream"
+
+
+class QueryCalls:
+    """The part of a client that speaks of queries."""
+
+    _wire: Wire
+
+    def queries(self) -> list[dict[str, Any]]:
+        return list(self._wire.request("GET", ("queries",)).json()["queries"])
+
+    def query(self, query: str) -> dict[str, Any]:
+        """A query's current instance and its last marker."""
+        return dict(self._wire.request("GET", ("queries", query)).json())
+
+    def take_over(self, query: str, run: str, name: str | None = None) -> dict[str, Any]:
+        """Become the instance of the query that may write: every older one is fenced from here on.
+
+        The same `run` again gets the same answer; a query that was never seen is made.
+        """
+        body = msgspec.json.encode({"run": run, "name": name})
+        return dict(self._wire.request("POST", ("queries", query, "instances"), body=body).json())
+
+    def markers(self, query: str, after_batch: int | None = None) -> list[dict[str, Any]]:
+        """Every batch the query has committed after `after_batch`, in order."""
+        found: list[dict[str, Any]] = []
+        while True:
+            got = self._wire.request(
+                "GET", ("queries", query, "markers"), {"after_batch": after_batch}
+            ).json()["markers"]
+            if not got:
+                return found
+            found += got
+            after_batch = int(got[-1]["batch"])
+
+    def append_files(
+        self, query: str, instance: int, batch: int, files: Mapping[str, bytes]
+    ) -> list[Lsn]:
+        """Append checkpoint files of a batch, all or none: the entries, in the order given.
+
+        Durable when this returns; they count once the marker of the batch names them. A try that
+        was repeated may leave a second copy, which nobody names.
+        """
+        if not files:
+            return []
+        sent = {
+            "instance": instance,
+            "batch": batch,
+            "paths": ",".join(files),
+            "sizes": ",".join(str(len(payload)) for payload in files.values()),
+        }
+        got = self._wire.request(
+            "POST",
+            ("queries", query, "files"),
+            sent,
+            body=b"".join(files.values()),
+            headers={"Content-Type": BYTES},
+        )
+        return [Lsn(entry) for entry in got.json()["entries"]]
+
+    def file(self, query: str, entry: int) -> bytes:
+        """The bytes of a checkpoint file, as they were appended."""
+        return self._wire.request("GET", ("queries", query, "files", str(entry))).body
+
+    def checkpoint(self, query: str, *, after_batch: int | None = None) -> Checkpoint:
+        """What brings a location that has `after_batch` (or nothing) towards the last marker.
+
+        One page: with `more`, ask again after the batch of its last marker.
+        """
+        got = self._wire.request(
+            "GET", ("queries", query, "checkpoint"), {"after_batch": after_batch}
+        )
+        return msgspec.json.decode(got.body, type=Checkpoint)
