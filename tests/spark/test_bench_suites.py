@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,12 @@ import psutil
 from rich.console import Console
 
 from penstock.bench import compare
+from penstock.bench.answers import suite as answers
+from penstock.bench.answers.groups import Group
+from penstock.bench.answers.trial import Answered, Size, Tell
 from penstock.bench.plan import plan_of
 from penstock.bench.suites import SUITES
+from support.processes import QUICK_START
 
 SMALL = msgspec.structs.replace(
     plan_of(SUITES["nexmark"], quick=True, queries=("q18",), chosen=("penstock",), rate=500),
@@ -52,6 +57,38 @@ def test_a_suite_measures_checks_and_writes_what_it_promises(tmp_path: Path) -> 
         assert written["figures"]["Q18.penstock.p99_ms"] == run["latency"]["p99"]
     assert "Q18" in said.getvalue()
     assert [one.name for one in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_a_planted_wrong_query_is_reported_and_the_right_one_beside_it_is_not(
+    tmp_path: Path,
+) -> None:
+    def planted(group: Group, size: Size, folder: Path, tell: Tell) -> list[Answered]:
+        """Spark is told to select other auctions than the oracle thinks."""
+        asked = tuple(
+            replace(one, parameters={"auctions": [1_007, 1_020]}) if one.name == "q2" else one
+            for one in group.asked
+        )
+        small = Size(20, 1_000, QUICK_START)
+        return answers.tried(replace(group, asked=asked), small, folder, tell)
+
+    told: list[str] = []
+    said = io.StringIO()
+    path = tmp_path / "answers.json"
+    plan = answers.plan_of(("q2", "q18"), quick=True, redis="", samples=tmp_path)
+    console = Console(file=said, width=80)
+    is_right = answers.run(plan, tmp_path, told.append, console, path, trying=planted)
+    written = json.loads(path.read_text())
+    figures = written["figures"]
+    assert not is_right
+    assert figures["headline.answers_wrong"] == 1
+    assert figures["headline.queries_failed"] == 0
+    assert figures["Q2.different"] > 0
+    assert figures["Q18.different"] == 0
+    assert figures["Q18.rows"] > 0
+    assert all(run["instance"] == 2 and run["batches"] >= 20 for run in written["runs"])
+    assert "wrong: Q2" in said.getvalue()
+    assert len(told) == 2 * 20
+    assert [one.name for one in tmp_path.iterdir()] == ["answers.json"]
 
 
 def test_an_interrupt_leaves_no_process_behind_and_still_writes_the_file(tmp_path: Path) -> None:

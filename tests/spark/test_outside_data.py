@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import oracle, queries
+from penstock.bench.answers.feeding import SUBSTREAMS, create_outputs
 from penstock.client import Client
 from penstock.queries import Query, Stage
 from penstock.workloads import nexmark
 from penstock.workloads.replay import data_folder
 from penstock.workloads.seeded import STAMP
-from support.feeding import SUBSTREAMS, create_outputs
 from support.sources import ROOT
 
 FINISH_S = 120

@@ -3,119 +3,68 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from penstock import oracle, queries
-from penstock.client import Client
-from penstock.oracle import Checked
+from penstock import queries
+from penstock.bench.answers import groups
+from penstock.bench.answers.groups import Asked, Group
+from penstock.bench.answers.trial import Answered, Size, Trial
+from penstock.bench.campaigns import fill
+from penstock.bench.children import Engine
 from penstock.oracle.committed import Committed
-from penstock.queries import Query
-from penstock.workloads.ads import Ads, AdsOptions
-from penstock.workloads.cluster_trace import ClusterTrace, ClusterTraceOptions
-from penstock.workloads.linear_road import LinearRoad, LinearRoadOptions
-from penstock.workloads.nexmark import Nexmark, NexmarkOptions
+from penstock.workloads.replay import data_folder, missing, samples_folder
 from support import wrong_queries
-from support.driving import START_S, marked, query_ids, wait_for_queries
-from support.feeding import Feed, NexmarkSource, OneStream, Source, create_outputs
-from support.processes import DriverProcess, ServerProcess, wait_until
+from support.processes import QUICK_START
 from support.redis_server import RedisServer
+from support.sources import ROOT
 
-SEED = 7
-BEFORE_THE_KILL = 8
-FINISH_S = 240
-
-# Two events share every millisecond, so that ties in time are common.
-NEXMARK = NexmarkSource(Nexmark(NexmarkOptions(rate=2_000), SEED))
-# Less than 30 s apart, so that a vehicle meets itself in a window. Windows that slide by 1 s make
-# thirty rows of each report, so they are run over fewer.
-ROADS = LinearRoadOptions(rate=1_000, report_every_s=20)
-REPORTS = OneStream("reports", "vehicle", LinearRoad(ROADS, SEED))
-FEW_REPORTS = OneStream("few_reports", "vehicle", LinearRoad(ROADS, SEED + 1))
-TASKS = OneStream("tasks", "job", ClusterTrace(ClusterTraceOptions(rate=500), SEED))
-ADS = Ads(AdsOptions(rate=1_000, jitter_ms=50), SEED)
-CAMPAIGNS = pa.Table.from_batches([ADS.campaigns()])
-AD_EVENTS = OneStream("ads", "user_id", ADS)
-
-FINE = {name: {"reports": "few_reports"} for name in queries.LINEAR_ROAD if name.endswith("_30_1")}
+EVENTS_MIN = 100_000
+BATCHES_MIN = 20
+# Two commits more than the others: Q6 has its first winners when four seconds have passed.
+AUCTIONS = Size(22, 4_600, QUICK_START)
+OTHERS = Size(20, 5_000, QUICK_START)
+RECORDED = ("lr_join_30_5", "lr_speed_30_10", "lr_count_20_5", "cm_category_60_10", "cm_job_60_5")
 
 
 @dataclass(frozen=True)
-class Run:
-    """A workload that was run to its end with a kill in the middle."""
+class Done:
+    """A group that was run to its end with a kill in the middle; its server is still there."""
 
-    client: Client
-    queries: Mapping[str, Query]
-    ids: Mapping[str, str]
-    tables: Mapping[str, pa.Table]
-    checkpoints: Path
-    at_the_kill: Mapping[str, Checked]
-    """What the oracle said when the driver was dead and had not been started again."""
+    trial: Trial
+    answered: Mapping[str, Answered]
 
-    def check(self, name: str) -> Checked:
-        return oracle.check(
-            self.queries[name], self.client, self.ids, streams=FINE.get(name), tables=self.tables
-        )
+    def asked(self, name: str) -> Asked:
+        return next(one for one in self.trial.group.asked if one.name == name)
 
 
-def run(
-    folder: Path,
-    commits: int,
-    sources: Sequence[tuple[Source, int]],
-    chosen: Mapping[str, Query],
-    tables: Mapping[str, pa.Table] | None = None,
-    parameters: Mapping[str, dict[str, Any]] | None = None,
-) -> Iterator[Run]:
-    """Runs the queries over the first commits, kills their driver, and runs them to the end."""
-    server = ServerProcess(folder / "data").start()
-    client = server.client()
-    feed = Feed(client, sources)
-    feed.append(BEFORE_THE_KILL)
-    for query in chosen.values():
-        create_outputs(client, query)
-    told = {
-        name: {"parameters": (parameters or {}).get(name, {}), "streams": FINE.get(name, {})}
-        for name in chosen
-    }
-    stages = [stage.name for query in chosen.values() for stage in query.stages]
+def tried(group: Group, size: Size, folder: Path) -> Iterator[Done]:
+    opening = partial(Engine, module="support.wrong_driver")
+    with Trial(group, size, folder, opening=opening) as trial:
+        yield Done(trial, {one.query: one for one in trial.run()})
 
-    def driver(**args: object) -> DriverProcess:
-        everything: dict[str, object] = {"queries": told, **args}
-        return DriverProcess(server, folder / "job", script="queries_job.py", args=everything)
 
-    first = driver()
-    ids = wait_for_queries(first, len(stages))
-    wait_until(
-        "every query has committed some batches",
-        lambda: all(marked(client, ids[stage]) >= 2 for stage in stages) or not first.is_running(),
-        START_S,
-    )
-    assert first.is_running(), first.said()[-4000:]
-    feed.append(1)
-    time.sleep(0.5)
-    first.kill()
-    done = Run(client, chosen, ids, tables or {}, folder / "job" / "checkpoints", {})
-    done = replace(done, at_the_kill={name: done.check(name) for name in chosen})
-    feed.append(commits - BEFORE_THE_KILL - 1)
-    second = driver(available_now=True)
-    assert second.wait(FINISH_S) == 0, second.said()[-4000:]
-    assert query_ids(second) == ids
-    yield done
-    server.stop()
+@pytest.fixture(scope="module", autouse=True)
+def tests_on_the_path() -> Iterator[None]:
+    """So that the driver finds `support`."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests"), *([before] if before else [])])
+    yield
+    os.environ.pop("PYTHONPATH")
+    if before:
+        os.environ["PYTHONPATH"] = before
 
 
 @pytest.fixture(scope="module")
-def nexmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    chosen = {name: queries.named(name) for name in queries.NEXMARK}
-    chosen["q5_without_ties"] = wrong_queries.q5_without_ties()
-    # Two commits more than the others: Q6 has its first winners when four seconds have passed.
-    yield from run(tmp_path_factory.mktemp("nexmark"), 22, [(NEXMARK, 4_600)], chosen)
+def nexmark(tests_on_the_path: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+    wrong = Group("wrong", (), (Asked(wrong_queries.q5_without_ties()),))
+    group = groups.merged("nexmark", groups.nexmark(), wrong)
+    yield from tried(group, AUCTIONS, tmp_path_factory.mktemp("nexmark"))
 
 
 @dataclass(frozen=True)
@@ -130,7 +79,7 @@ class Store:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     program = RedisServer.program()
     try:
-        import redis
+        import redis  # noqa: F401
     except ImportError:
         yield Store(None, "the redis client is not installed; the extra `redis` has it")
         return
@@ -138,72 +87,99 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield Store(None, "there is no redis-server; Debian's package has that name")
         return
     with RedisServer(program, tmp_path_factory.mktemp("redis")) as server:
-        ids = (CAMPAIGNS[name].to_pylist() for name in ("ad_id", "campaign_id"))
-        with redis.Redis.from_url(server.url) as filled:
-            filled.mset(dict(zip(*ids, strict=True)))
+        fill(server.url, groups.SEED)
         yield Store(server.url)
 
 
 @pytest.fixture(scope="module")
-def others(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Linear Road, cluster monitoring and, where there is a Redis, the ads, in one driver."""
-    chosen = {name: queries.named(name) for name in (*queries.LINEAR_ROAD, *queries.CLUSTER)}
-    sources: list[tuple[Source, int]] = [(REPORTS, 2_500), (FEW_REPORTS, 400), (TASKS, 2_500)]
-    parameters: dict[str, dict[str, Any]] = {}
+def samples() -> Path:
+    """LightSaber's samples, there or not."""
+    return samples_folder(data_folder(os.environ), ROOT)
+
+
+@pytest.fixture(scope="module")
+def others(
+    tests_on_the_path: None,
+    store: Store,
+    samples: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Done]:
+    """Linear Road, cluster monitoring and, where they can be, ads and recordings, in one driver."""
+    parts = [groups.linear_road(), groups.cluster()]
     if store.url is not None:
-        parameters["ysb"] = {"redis": store.url}
-        chosen["ysb"] = queries.named("ysb", redis=store.url)
-        sources.append((AD_EVENTS, 5_000))
-    folder = tmp_path_factory.mktemp("others")
-    yield from run(folder, 20, sources, chosen, {"campaigns": CAMPAIGNS}, parameters)
+        parts.append(groups.ads(store.url))
+    if missing(samples) is None:
+        parts.append(groups.recorded(samples).only(frozenset(RECORDED)))
+    group = groups.merged("others", *parts)
+    yield from tried(group, OTHERS, tmp_path_factory.mktemp("others"))
 
 
-def assert_right(done: Run, name: str) -> None:
-    before, after = done.at_the_kill[name], done.check(name)
-    assert before.is_right, str(before)
-    assert after.is_right, str(after)
-    assert after.rows > 0
-    for stage in done.queries[name].stages:
-        assert after.batches[stage.name] >= 20
-        assert 0 < before.batches[stage.name] < after.batches[stage.name]
-        assert done.client.query(done.ids[stage.name])["instance"] == 2
+def assert_right(done: Done, name: str) -> None:
+    found = done.answered[name]
+    assert found.error is None, found.error
+    assert found.different == 0, "\n".join(found.differences)
+    assert found.rows > 0
+    assert found.events >= EVENTS_MIN
+    assert found.batches >= BATCHES_MIN
+    assert 0 < found.batches_at_the_kill < found.batches
+    assert found.instance == 2
 
 
 @pytest.mark.parametrize("name", queries.NEXMARK)
-def test_a_nexmark_query_is_right_after_every_batch(nexmark: Run, name: str) -> None:
+def test_a_nexmark_query_is_right_after_every_batch(nexmark: Done, name: str) -> None:
     assert_right(nexmark, name)
 
 
 @pytest.mark.parametrize("name", [*queries.LINEAR_ROAD, *queries.CLUSTER])
-def test_a_road_or_cluster_query_is_right_after_every_batch(others: Run, name: str) -> None:
+def test_a_road_or_cluster_query_is_right_after_every_batch(others: Done, name: str) -> None:
     assert_right(others, name)
 
 
-def test_the_ad_query_is_right_after_every_batch(store: Store, others: Run) -> None:
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_query_over_recorded_events_is_right_after_every_batch(
+    samples: Path, others: Done, name: str
+) -> None:
+    why = missing(samples)
+    if why is not None:
+        pytest.skip(f"skipped, because {why}")
+    assert_right(others, f"{groups.REPLAY}.{name}")
+
+
+def test_the_ad_query_is_right_after_every_batch(store: Store, others: Done) -> None:
     if store.url is None:
         pytest.skip(f"skipped, because {store.missing}")
     assert_right(others, "ysb")
 
 
-def test_a_query_that_drops_ties_is_found_out(nexmark: Run) -> None:
-    found = nexmark.check("q5_without_ties")
-    assert 0 < found.different < found.rows
+def test_windows_that_slide_differently_hold_different_pairs(others: Done) -> None:
+    rows = [others.answered[f"lr_join_30_{slide}"].rows for slide in ("1", "5", "tumbling")]
+    assert rows == sorted(set(rows), reverse=True)
+
+
+def test_a_query_that_drops_ties_is_found_out(nexmark: Done) -> None:
+    name = "q5_without_ties"
+    reported = nexmark.answered[name]
+    assert not reported.is_right
+    assert 0 < reported.different < reported.rows
+    found = nexmark.trial.check(nexmark.asked(name))
     first = found.differences[0]
     assert first.what == "expected but not committed"
-    assert first.lsn == nexmark.client.markers(nexmark.ids["q5_without_ties"])[first.batch]["lsn"]
-    assert f"q5_without_ties, batch {first.batch} (marker {first.lsn})" in str(found)
-    assert "auction=" in str(found)
+    ids = nexmark.trial.ids[name]
+    assert first.lsn == nexmark.trial.client.markers(ids[name])[first.batch]["lsn"]
+    assert f"{name}, batch {first.batch} (marker {first.lsn})" in reported.differences[0]
+    assert "auction=" in reported.differences[0]
 
 
 @pytest.mark.parametrize("name", ["q4", "q5", "q7", "q8"])
 def test_the_watermark_the_oracle_computes_is_the_one_spark_wrote_down(
-    nexmark: Run, name: str
+    nexmark: Done, name: str
 ) -> None:
-    stage = nexmark.queries[name].stages[0]
-    past = Committed(nexmark.client, stage, nexmark.ids[stage.name], {}, {})
+    trial, asked = nexmark.trial, nexmark.asked(name)
+    stage = asked.query.stages[0]
+    past = Committed(trial.client, stage, trial.ids[name][stage.name], {}, {})
     computed = [one.watermark_us // 1_000 for one in past.batches]
     past.close()
-    offsets = nexmark.checkpoints / stage.name / "offsets"
+    offsets = trial.checkpoints(asked) / stage.name / "offsets"
     written = [
         json.loads((offsets / str(batch)).read_text().splitlines()[1])["batchWatermarkMs"]
         for batch in range(len(computed))

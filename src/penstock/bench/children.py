@@ -113,24 +113,30 @@ class Late(TryAgain):
 
 
 class Engine(Child):
-    """A Spark process that takes commands."""
+    """A Spark process that takes commands; `module` is what it runs."""
 
-    def __init__(self, setup: Setup, address: Address | None) -> None:
-        command = ("penstock.bench.driver", msgspec.json.encode(setup).decode("utf-8"))
+    def __init__(
+        self, setup: Setup, address: Address | None, module: str = "penstock.bench.driver"
+    ) -> None:
+        command = (module, msgspec.json.encode(setup).decode("utf-8"))
         log = Path(setup.log)
         # State and shuffles are on the disk that is measured, and go when the run's folder does.
         env = {**_told(address), "SPARK_LOCAL_DIRS": str(log.parent / "spark")}
         super().__init__(f"Spark ({setup.system})", command, log, env)
 
     def wait_ready(self) -> None:
-        self._answer(READY_TIMEOUT_S)
+        self.wait_answer(READY_TIMEOUT_S)
 
     def ask(self, command: Command, timeout_s: float) -> dict[str, Any]:
         """What it answers; TryAgain with its sentence if it could not."""
-        self.tell(msgspec.json.encode(command))
-        return self._answer(timeout_s)
+        self.begin(command)
+        return self.wait_answer(timeout_s)
 
-    def _answer(self, timeout_s: float) -> dict[str, Any]:
+    def begin(self, command: Command) -> None:
+        """Give the command; `wait_answer` must follow, again after it was Late."""
+        self.tell(msgspec.json.encode(command))
+
+    def wait_answer(self, timeout_s: float) -> dict[str, Any]:
         answered = msgspec.json.decode(self.wait_line(timeout_s), type=Answer)
         if answered.error is not None:
             raise TryAgain(answered.error, code="query_failed")

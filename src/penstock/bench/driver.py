@@ -46,6 +46,8 @@ class Setup(msgspec.Struct, frozen=True):
     cores: int
     log: str
     store: str = LOCAL
+    conf: dict[str, str] = {}
+    """Settings beyond the system's."""
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
@@ -56,6 +58,14 @@ class Start(msgspec.Struct, frozen=True, tag=True):
     folder: str
     """For checkpoints and, between files, for rows."""
     parameters: dict[str, Any] = {}
+    rows_max: int | None = None
+    """The most rows of a batch from each stream; a batch has one commit of it at least."""
+    is_awaited: bool = True
+    """Whether to answer only when every stage waits for rows."""
+
+
+class Look(msgspec.Struct, frozen=True, tag=True):
+    """Say whether every query still runs."""
 
 
 class Drain(msgspec.Struct, frozen=True, tag=True):
@@ -63,10 +73,10 @@ class Drain(msgspec.Struct, frozen=True, tag=True):
 
 
 class Stop(msgspec.Struct, frozen=True, tag=True):
-    """Stop the query and tell what its batches took."""
+    """Stop what runs and tell what its batches took."""
 
 
-Command: TypeAlias = Start | Drain | Stop
+Command: TypeAlias = Start | Look | Drain | Stop
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -77,7 +87,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Driver:
-    """One session and at most one running query."""
+    """One session, and the stages of every query started since the last stop."""
 
     def __init__(self, setup: Setup, clock: Clock = SYSTEM_CLOCK) -> None:
         self._setup = setup
@@ -89,6 +99,9 @@ class Driver:
     def obey(self, command: Command) -> dict[str, Any]:
         if isinstance(command, Start):
             return self._start(command)
+        if isinstance(command, Look):
+            self._refuse_failed()
+            return {}
         if isinstance(command, Drain):
             return self._drain()
         return self.stop()
@@ -104,6 +117,7 @@ class Driver:
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             **({} if self._setup.store == LOCAL else delayed_store(self._setup.store)),
+            **self._setup.conf,
         }
         master, name = f"local[{self._setup.cores}]", f"penstock-bench-{self._system.name}"
         if self._system.rows == "log":
@@ -120,19 +134,25 @@ class Driver:
 
     def _start(self, command: Start) -> dict[str, Any]:
         query = named(command.query, **command.parameters)
+        started = []
         for stage in query.stages:
             make = self._on_log if self._system.rows == "log" else self._on_files
-            self._running.append((stage, make(query, stage, command)))
+            started.append((stage, make(query, stage, command)))
+            self._running.append(started[-1])
+        if command.is_awaited:
+            self._wait_for_waits(command.query, [running for _, running in started])
+        return {"ids": {stage.name: str(running.id) for stage, running in started}}
+
+    def _wait_for_waits(self, name: str, started: list[StreamingQuery]) -> None:
         until = self._clock.monotonic_s() + RUNNING_TIMEOUT_S
-        while not all(self._is_waiting(query) for _, query in self._running):
+        while not all(self._is_waiting(query) for query in started):
             self._refuse_failed()
             if self._clock.monotonic_s() > until:
                 raise TryAgain(
-                    f"{command.query} did not begin to wait for rows in {RUNNING_TIMEOUT_S:g} s",
+                    f"{name} did not begin to wait for rows in {RUNNING_TIMEOUT_S:g} s",
                     code="query_failed",
                 )
             self._clock.sleep(POLL_S)
-        return {"ids": {stage.name: str(query.id) for stage, query in self._running}}
 
     def _is_waiting(self, query: StreamingQuery) -> bool:
         """Whether it has come to its first wait for rows: past that, nothing is set up any more.
@@ -150,7 +170,11 @@ class Driver:
 
     def _on_log(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:
         return start_stage(
-            self._spark, stage, self._checkpoints(command.folder), streams=command.streams
+            self._spark,
+            stage,
+            self._checkpoints(command.folder),
+            streams=command.streams,
+            rows_max=command.rows_max,
         )
 
     def _on_files(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:

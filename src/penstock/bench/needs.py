@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from penstock.bench.plan import Plan
@@ -13,33 +14,40 @@ from penstock.errors import BadCall
 from penstock.jvm.jar import find_jar
 
 REDIS_TIMEOUT_S = 2.0
+Has: TypeAlias = Callable[[str], bool]
+"""Whether a package is installed."""
 
 
-def require_all(
-    plan: Plan,
-    *,
-    plot: bool,
-    has: Callable[[str], bool] = lambda name: importlib.util.find_spec(name) is not None,
-) -> None:
+def is_installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def require_all(plan: Plan, *, plot: bool, has: Has = is_installed) -> None:
     """Raises BadCall with the first thing that is missing and how to get it."""
-    _require(has("duckdb"), "duckdb is not installed, and no answer counts unchecked", "duckdb")
-    if {"q4", "q6"} & set(plan.queries):
-        _require(has("pandas"), "Q4 and Q6 keep their state with pandas", "penstock[bench]")
+    require_queries(plan.queries, has)
     if plot:
         require_plot(has)
-    find_jar()
     if plan.redis is not None:
-        _require(
-            has("redis"),
-            "the ysb suite looks campaigns up in Redis: its client is missing",
-            "redis",
-        )
-        require_redis(plan.redis)
+        require_campaigns(plan.redis, has)
     if any(system(name).rows == "log" for name in plan.systems):
         require_port()
 
 
-def require_plot(has: Callable[[str], bool]) -> None:
+def require_queries(queries: Collection[str], has: Has = is_installed) -> None:
+    """What it takes to run these queries and to check their answers."""
+    _require(has("duckdb"), "duckdb is not installed, and no answer counts unchecked", "duckdb")
+    if {"q4", "q6"} & set(queries):
+        _require(has("pandas"), "Q4 and Q6 keep their state with pandas", "penstock[bench]")
+    find_jar()
+
+
+def require_campaigns(redis: str, has: Has = is_installed) -> None:
+    """Redis and its client, which the ysb query looks campaigns up with."""
+    _require(has("redis"), "ysb looks campaigns up in Redis: its client is missing", "redis")
+    require_redis(redis)
+
+
+def require_plot(has: Has) -> None:
     _require(has("matplotlib"), "--plot draws with matplotlib, which is missing", "penstock[plot]")
 
 

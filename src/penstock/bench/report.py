@@ -46,7 +46,7 @@ class Goal(msgspec.Struct, frozen=True):
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number of the result: the middle of its repeats, which are kept to show their spread."""
+    """A number of the result, and what each repeat alone gives, to show their spread."""
 
     name: str
     unit: str
@@ -131,10 +131,18 @@ def verdict(figure: Figure) -> Text:
 
 def figures_table(title: str, figures: Sequence[Figure]) -> Table:
     """The figures for people: value, spread of the repeats, goal and whether it is met."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table = Table(
+        title=title,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
     table.add_column("figure", no_wrap=True)
-    for name in ("median", "repeats", "goal", ""):
-        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("value", "repeats", "goal", ""):
+        # Where it is narrow, a verdict in many words takes two lines rather than lose one.
+        table.add_column(name, justify="right", no_wrap=name != "")
     for figure in figures:
         table.add_row(
             figure.name,

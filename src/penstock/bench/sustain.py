@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -27,10 +28,11 @@ from penstock.bench.suites import key_of, suite_of
 from penstock.errors import BadCall
 
 QUERIES = ("q1", "q18")
-RATE_FIRST = 5_000
+RATE_FIRST = 10_000
 RATE_MAX = 160_000
 SLOPE_MS_PER_S_MAX = 50.0
 """A rise of 50 ms per second: 5 % of the input is not kept up with. Noise rises less."""
+QUICK_SYSTEMS = ("tuned", "penstock")
 PRECISION = 1.15
 """The search ends when the rate that failed is this many times the rate that held, or less."""
 
@@ -40,6 +42,7 @@ class Tried(msgspec.Struct, frozen=True):
 
     rate: int
     is_sustained: bool
+    how: str = ""
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -89,7 +92,7 @@ def search_of(
         suite = suite_of(query)
         if suite.name == "ysb":
             raise BadCall("ysb cannot be searched; give another query", code="bad_request")
-        names = chosen or systems.QUICK
+        names = chosen or (QUICK_SYSTEMS if quick else systems.QUICK)
         plan = plan_of(suite, quick=True, queries=(query,), chosen=names, store=store)
         plans += [
             msgspec.structs.replace(
@@ -103,7 +106,7 @@ def search_of(
             for name in names
         ]
     top = rate_max or RATE_MAX
-    return Search(tuple(plans), min(RATE_FIRST, top), top, 6 if quick else 10)
+    return Search(tuple(plans), min(RATE_FIRST, top), top, 7 if quick else 10)
 
 
 def steps(search: Search) -> int:
@@ -118,6 +121,8 @@ def run(
     console: Console,
     json_file: Path | None = None,
     opening: Open | None = None,
+    *,
+    done: Callable[[], None] = lambda: None,
 ) -> list[Figure]:
     """Search for every query and system; interrupted, what was found so far is shown and kept."""
     for plan in search.plans:
@@ -131,6 +136,7 @@ def run(
             found.append(figure(plan, tried))
     finally:
         shutil.rmtree(place, ignore_errors=True)
+        done()
         _report(search, runs, found, console, json_file)
     return found
 
@@ -148,8 +154,17 @@ def _search_one(
             noted = bench.run(query, warm_up_s, rate)
             run = run_of(query, name, len(tried), rate, noted, plan.frame(warm_up_s))
             runs.append(run)
-            tried.append(Tried(rate, is_sustained(run)))
+            tried.append(Tried(rate, is_sustained(run), how(run)))
     return tried
+
+
+def how(run: Run) -> str:
+    """In a few words, how a rate went."""
+    if is_sustained(run):
+        return "held"
+    if run.verdict.reasons:
+        return str(run.verdict)
+    return "too few results to tell" if run.slope_ms_per_s is None else "latency rises"
 
 
 def _next(search: Search, tried: list[Tried]) -> int | None:
@@ -159,8 +174,17 @@ def _next(search: Search, tried: list[Tried]) -> int | None:
 def figure(plan: Plan, tried: list[Tried]) -> Figure:
     (query,), (name,) = plan.queries, plan.systems
     held = max((one.rate for one in tried if one.is_sustained), default=0)
-    what = "highest rate tried at which latency did not keep rising"
+    failed = min((one for one in tried if not one.is_sustained), default=None, key=_rate)
+    what = (
+        "the highest rate that was to be tried, so the limit is higher"
+        if failed is None
+        else f"the highest rate tried that held; at {failed.rate:,} {failed.how}"
+    )
     return Figure(f"{key_of(query)}.{name}.sustained_per_s", "events/s", what, float(held))
+
+
+def _rate(tried: Tried) -> int:
+    return tried.rate
 
 
 def _report(
@@ -176,8 +200,7 @@ def _report(
     for run in runs:
         p99 = "-" if run.latency is None else f"{run.latency.p99:,.0f}"
         slope = "-" if run.slope_ms_per_s is None else f"{run.slope_ms_per_s:,.0f}"
-        held = "held" if is_sustained(run) else str(run.verdict) if run.verdict.reasons else "rises"
-        table.add_row(key_of(run.query), run.system, f"{run.rate:,}", p99, slope, held)
+        table.add_row(key_of(run.query), run.system, f"{run.rate:,}", p99, slope, how(run))
     console.print(table)
     for one in found:
-        console.print(f"{one.name}: {one.value:,.0f}", soft_wrap=True)
+        console.print(f"{one.name}: {one.value:,.0f}: {one.what}", soft_wrap=True)

@@ -39,7 +39,10 @@ def show(
 
 
 def latency_table(plan: Plan, runs: Sequence[Run], figures: Sequence[Figure]) -> Table:
-    """A row per query and system; the ratio is in the row of the system it compares with."""
+    """A query's systems below its name, so that 80 columns hold all of it and none is cut off.
+
+    The ratio is in the row of the system it compares with.
+    """
     by_name = {one.name: one for one in figures}
     store = "" if plan.store == "local" else f", checkpoints on {plan.store}"
     table = Table(
@@ -47,19 +50,21 @@ def latency_table(plan: Plan, runs: Sequence[Run], figures: Sequence[Figure]) ->
         box=box.SIMPLE_HEAD,
         title_justify="left",
         pad_edge=False,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
     )
-    for name in ("query", "system"):
-        table.add_column(name, no_wrap=True)
-    for name in ("p50", "p99 (repeats)", "past", "penstock ahead", "runs"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("query and system", no_wrap=True)
+    for name in ("p50", "p99 (repeats)", "past", "ahead (repeats)", "runs"):
+        # Where it is narrow still, a range goes below its value.
+        table.add_column(name, justify="right", no_wrap="repeats" not in name)
     for query in plan.queries:
         key = key_of(query)
+        table.add_row(Text(key, "bold"))
         for place, system in enumerate(plan.systems):
             mine = [run for run in runs if (run.query, run.system) == (query, system)]
             ratio = by_name.get(f"{key}.ratio_p99_vs_{system}")
             table.add_row(
-                key if place == 0 else "",
-                system,
+                f"  {system}",
                 _value(by_name.get(f"{key}.{system}.p50_ms")),
                 _ranged(by_name.get(f"{key}.{system}.p99_ms"), "-", 0),
                 _value(by_name.get(f"{key}.{system}.past_window_p99_ms")),
@@ -75,21 +80,22 @@ def _legend(plan: Plan) -> str:
     besides = f" ({rates})" if rates else ""
     return (
         f"at {plan.rate:,} events/s{besides}; past: p99 past the window's end and the watermark's "
-        "delay; ahead: their p99 over ours, within each repeat; runs: those that count"
+        "delay; ahead: their p99 over ours, the middle over all pairs of runs, in brackets within "
+        "each repeat; runs: those that count"
     )
 
 
 def _value(figure: Figure | None) -> str:
-    return "-" if figure is None else f"{figure.value:,.0f}"
+    return "-" if figure is None else f"{figure.value:.0f}"
 
 
 def _ranged(figure: Figure | None, nothing: str, places: int) -> str:
     if figure is None:
         return nothing
-    value = f"{figure.value:,.{places}f}"
+    value = f"{figure.value:.{places}f}"
     if len(figure.repeats) < 2:
         return value
-    low, high = (f"{one:,.{places}f}" for one in (min(figure.repeats), max(figure.repeats)))
+    low, high = (f"{one:.{places}f}" for one in (min(figure.repeats), max(figure.repeats)))
     return f"{value} ({low}-{high})"
 
 

@@ -52,11 +52,16 @@ def per_auction(
                 for piece in pieces
                 for row in zip(*(piece[name].tolist() for name in Event._fields), strict=True)
             )
-            now, is_over = after(kept, events, lowest=lowest), False
-            state.update(now)
-            # A time that has passed is refused; the row at hand may be older than the watermark.
+            now = after(kept, events, lowest=lowest)
             passed_ms = state.getCurrentWatermarkMs()
-            state.setTimeoutTimestamp(max(now.settled_ms, passed_ms + 1))
+            # Spark times nobody out who has rows, and bids may go on after the end.
+            is_over = now.is_open and passed_ms > now.settled_ms
+            if is_over:
+                state.remove()
+            else:
+                state.update(now)
+                # A time that has passed is refused; a bid may be older than the watermark.
+                state.setTimeoutTimestamp(max(now.settled_ms, passed_ms + 1))
         row = emit(key[0], kept, now, is_over)
         if row is not None:
             yield pd.DataFrame([row])

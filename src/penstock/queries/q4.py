@@ -49,7 +49,7 @@ def _changes(frames: Frames) -> DataFrame:
 
 
 def _change(auction: int, kept: Bidding, now: Bidding, is_over: bool) -> dict[str, int] | None:
-    if is_over or now.price == kept.price:
+    if now.price == kept.price:
         return None
     return {
         "auction": auction,

@@ -28,6 +28,19 @@ def data_folder(environment: Mapping[str, str]) -> Path | None:
     return Path(named) if named else None
 
 
+def samples_folder(named: Path | None, checkout: Path) -> Path:
+    """The folder that was named, else the one that stands beside the checkout, there or not."""
+    return named or checkout.resolve().parent / "shared" / "data"
+
+
+def missing(folder: Path) -> str | None:
+    """A sentence that says which sample is not there; None if both are."""
+    for file in (LINEAR_ROAD_FILE, CLUSTER_TRACE_FILE):
+        if not (folder / file).is_file():
+            return f"{folder} does not hold {file}; {DATA_VARIABLE} names the folder that does"
+    return None
+
+
 class Replay:
     """Recorded rows, numbered from 0, again and again.
 

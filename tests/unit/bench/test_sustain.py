@@ -22,6 +22,7 @@ from penstock.bench.sustain import (
     PRECISION,
     Tried,
     figure,
+    how,
     is_sustained,
     next_rate,
     search_of,
@@ -81,19 +82,35 @@ def test_a_rate_holds_if_the_run_counts_and_latency_does_not_rise(
     assert is_sustained(run_with(slope, kind)) is held
 
 
-def test_the_figure_is_named_by_query_and_system() -> None:
+def test_the_figure_is_named_by_query_and_system_and_says_what_stopped_it() -> None:
     search = search_of(("q18",), ("tuned",), quick=True)
     (plan,) = search.plans
-    found = figure(plan, [Tried(5_000, True), Tried(10_000, False), Tried(7_500, True)])
+    rises = Tried(10_000, False, "latency rises")
+    found = figure(plan, [Tried(5_000, True, "held"), rises, Tried(7_500, True, "held")])
     assert (found.name, found.value) == ("Q18.tuned.sustained_per_s", 7_500)
+    assert found.what.endswith("at 10,000 latency rises")
+
+
+def test_a_system_that_held_every_rate_is_not_said_to_be_at_its_limit() -> None:
+    (plan,) = search_of(("q18",), ("tuned",), quick=True).plans
+    assert "the limit is higher" in figure(plan, [Tried(5_000, True), Tried(10_000, True)]).what
+
+
+def test_how_a_rate_went_is_told_in_words() -> None:
+    late = Verdict("void: late generator", ("the sender's lag p99 is 90 ms, over 20 ms",))
+    assert how(run_with(0.0)) == "held"
+    assert how(run_with(99.0)) == "latency rises"
+    assert how(run_with(None)) == "too few results to tell"
+    assert "the sender's lag" in how(msgspec.structs.replace(run_with(0.0), verdict=late))
 
 
 def test_a_search_covers_every_pair_of_query_and_system() -> None:
     search = search_of((), (), quick=True, rate_max=20_000)
     pairs = {(plan.queries, plan.systems) for plan in search.plans}
-    assert len(pairs) == len(search.plans) == 6
-    assert steps(search) == 6 * search.tries_max
+    assert len(pairs) == len(search.plans) == 4
+    assert steps(search) == 4 * search.tries_max
     assert search.rate_max == 20_000
+    assert len(search_of((), (), quick=False).plans) == 6
 
 
 def test_a_query_that_needs_more_than_a_rate_is_refused() -> None:

@@ -18,7 +18,14 @@ from penstock.errors import BadCall, Damaged
 from penstock.workloads import replay
 from penstock.workloads.cluster_trace import SAMPLE, TASK_EVENTS
 from penstock.workloads.linear_road import POSITION_REPORTS
-from penstock.workloads.replay import DATA_VARIABLE, Replay, data_folder
+from penstock.workloads.replay import (
+    DATA_VARIABLE,
+    LINEAR_ROAD_FILE,
+    Replay,
+    data_folder,
+    missing,
+    samples_folder,
+)
 from support.ranges import FIRSTS, column, cut_in_two, whole
 from support.sources import ROOT
 
@@ -31,7 +38,7 @@ REPORTS = """\
 
 def sample(file: Path) -> Path:
     """The path of a sample, or the test is skipped because there is none."""
-    folder = data_folder(os.environ) or ROOT.parent / "shared" / "data"
+    folder = samples_folder(data_folder(os.environ), ROOT)
     if not (folder / file).is_file():
         pytest.skip(f"skipped, because {DATA_VARIABLE} names no folder that holds {file}")
     return folder / file
@@ -119,6 +126,22 @@ def test_an_empty_recording_is_refused() -> None:
 def test_the_environment_names_the_folder_or_none() -> None:
     assert data_folder({DATA_VARIABLE: "data"}) == Path("data")
     assert data_folder({}) is None
+
+
+def test_samples_are_looked_for_beside_the_checkout_unless_a_folder_is_named(
+    tmp_path: Path,
+) -> None:
+    assert samples_folder(Path("named"), tmp_path / "checkout") == Path("named")
+    assert samples_folder(None, tmp_path / "checkout") == tmp_path / "shared" / "data"
+
+
+def test_a_folder_without_a_sample_says_which_and_who_names_the_folder(tmp_path: Path) -> None:
+    assert str(LINEAR_ROAD_FILE) in str(missing(tmp_path))
+    assert DATA_VARIABLE in str(missing(tmp_path))
+    (tmp_path / "lightsaber").mkdir()
+    for file in (LINEAR_ROAD_FILE, replay.CLUSTER_TRACE_FILE):
+        (tmp_path / file).write_text("")
+    assert missing(tmp_path) is None
 
 
 def test_the_linear_road_sample_is_as_described(road: Replay) -> None:

@@ -1,4 +1,4 @@
-"""Generated events in the log, a commit at a time, as the queries' tests read them."""
+"""Generated or recorded events in the log, a commit at a time, so that a batch is one commit."""
 
 from __future__ import annotations
 
@@ -21,18 +21,22 @@ SENT_EVERY_US = 500
 
 
 class Source(Protocol):
+    """Numbered events, cut into commits by whoever feeds them."""
+
     @property
     def keys(self) -> Mapping[str, str]:
-        """The column each stream is routed by."""
+        """The streams, each with the column it is routed by."""
         ...
 
     def commit(self, first: int, count: int) -> dict[str, pa.RecordBatch]:
-        """The rows of a range of events by stream, with `sent_at`."""
+        """The rows of a range of events by stream, with `sent_at`; a stream may have none."""
         ...
 
 
 @dataclass(frozen=True)
 class NexmarkSource:
+    """Persons, auctions and bids; an event is a row of one of them."""
+
     nexmark: Nexmark
 
     @property
@@ -49,6 +53,8 @@ class NexmarkSource:
 
 @dataclass(frozen=True)
 class OneStream:
+    """A generator, or a recording, whose events are the rows of one stream."""
+
     stream: str
     key: str
     generator: Generator
@@ -66,18 +72,20 @@ class OneStream:
 class Feed:
     """Appends the commits of some sources in order, each of so many events of each source."""
 
-    def __init__(self, client: Client, sources: Sequence[tuple[Source, int]]) -> None:
+    def __init__(self, client: Client, sources: Sequence[Source], events: int) -> None:
+        """Creates the streams too; `events` is how many of each source a commit has."""
         self._client = client
         self._sources = sources
+        self._events = events
         self._done = 0
-        for source, _ in sources:
+        for source in sources:
             for stream, rows in source.commit(0, 0).items():
                 client.create(stream, rows.schema, substreams=SUBSTREAMS, key=source.keys[stream])
 
     def append(self, commits: int) -> None:
         for _ in range(commits):
-            for source, events in self._sources:
-                for stream, rows in source.commit(self._done * events, events).items():
+            for source in self._sources:
+                for stream, rows in source.commit(self._done * self._events, self._events).items():
                     self._client.append(stream, rows)
             self._done += 1
 

@@ -1,0 +1,1 @@
+"""Is every answer right when the driver is killed in the middle? No time is measured here."""
