@@ -22,7 +22,13 @@ from penstock.jvm.jar import find_jar
 from penstock.told import appended, defaults, local_cores, refuse_connect
 
 FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
-FILE_MANAGER = "penstock.checkpoint.MarkerFileManager"
+FILE_MANAGER = "penstock.checkpoint.PenstockFileManager"
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.PenstockStateStoreProvider"
+PROVIDERS = (PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+PLUGIN = "penstock.PenstockPlugin"
+EXTENSIONS = "penstock.PenstockExtensions"
+MODE_KEY = "spark.penstock.commit.mode"
 TOKEN_KEY = "spark.penstock.token"
 MASTER_DEFAULT = "local[2]"
 
@@ -110,8 +116,11 @@ def attach(
         )
     settings = {
         "spark.jars": appended(told.get("spark.jars"), str(jar.path)),
+        "spark.plugins": appended(told.get("spark.plugins"), PLUGIN),
+        "spark.sql.extensions": appended(told.get("spark.sql.extensions"), EXTENSIONS),
         FILE_MANAGER_KEY: FILE_MANAGER,
         **_where(url, token, ca, data),
+        **_state(told),
     }
     cores = local_cores(told.get("spark.master"), os.cpu_count() or 1)
     if cores is not None:
@@ -177,6 +186,18 @@ def _where(
         return {}
     named = {"spark.penstock.url": found.url, TOKEN_KEY: found.token}
     return named if found.ca is None else {**named, "spark.penstock.tls.ca": found.ca}
+
+
+def _state(told: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the state store that a commit behind the query needs, where none is set."""
+    if told.get(MODE_KEY) == "sync" or told.get(PROVIDER_KEY, PROVIDER) not in PROVIDERS:
+        return {}
+    settings = {
+        PROVIDER_KEY: PROVIDER,
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    return {key: value for key, value in settings.items() if key not in told}
 
 
 def _how_to_start(jar: str) -> str:

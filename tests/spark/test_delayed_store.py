@@ -17,10 +17,16 @@ from penstock.client import Client
 Fresh = Callable[[str], str]
 
 
+MODE = "spark.penstock.commit.mode"
+
+
 @pytest.fixture(autouse=True)
-def no_faults(faults: Path) -> Iterator[None]:
+def synchronous(spark: SparkSession, faults: Path) -> Iterator[None]:
+    """The store is what is looked at here, so every write of it is on the path of the batch."""
     faults.unlink(missing_ok=True)
+    spark.conf.set(MODE, "sync")
     yield
+    spark.conf.unset(MODE)
     faults.unlink(missing_ok=True)
 
 
@@ -58,6 +64,19 @@ def test_a_remote_store_takes_its_declared_time(
     # An atomic write is at least create, write and rename: 60 ms.
     assert took["walCommit"] >= 60
     assert took["commitOffsets"] >= 60
+
+
+def test_a_remote_store_is_not_on_the_path_of_a_batch_that_commits_behind(
+    spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path
+) -> None:
+    given, made = fresh("given"), fresh("made")
+    feed(client, given, 10)
+    spark.conf.set(MODE, "full")
+    took = count_by_key(spark, given, made, f"remote20://{tmp_path}/checkpoint")
+    assert client.read(made).num_rows == 10
+    assert (tmp_path / "checkpoint" / "commits" / "0").exists()
+    assert took["walCommit"] < 60
+    assert took["commitOffsets"] < 60
 
 
 @pytest.mark.parametrize("fault", ["fail create", "fail rename", "full"])

@@ -22,19 +22,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
 
-STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
 
 def main(job: dict[str, Any]) -> int:
     spark = penstock.session(
         job["master"],
         url=job["url"],
         token=job["token"],
-        conf={
-            "spark.sql.streaming.stateStore.providerClass": STATE,
-            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-            **job["conf"],
-        },
+        conf=job["conf"],
     )
     spark.sparkContext.setLogLevel("WARN")
     names = job.get("queries", ["totals", "copies"])

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from penstock.client import Client
 
 START_S = 60.0
@@ -96,6 +98,7 @@ class DriverProcess:
         script: str = "driver_job.py",
         master: str = "local[2]",
         failpoint: str | None = None,
+        supervised: bool = False,
         args: dict[str, object] | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,9 +121,11 @@ class DriverProcess:
         self._stopped = folder / "stopped"
         if failpoint is not None:
             environment["PENSTOCK_FAILPOINT"] = f"{failpoint}:{self._stopped}"
+        supervisor = ["-m", "penstock", "run", "--backoff", "0.5"] if supervised else []
+        program = [*supervisor, str(Path(__file__).with_name(script)), json.dumps(job)]
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name(script)), json.dumps(job)],
+                [sys.executable, *program],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env=environment,
@@ -136,10 +141,26 @@ class DriverProcess:
 
     def stopped_queries(self) -> set[str]:
         """Ids of the queries that stand still at the failpoint."""
-        return {path.name for path in self._stopped.glob("*")}
+        return {path.name for path in self._stopped.glob("*-*")}
 
     def is_running(self) -> bool:
         return self._process.poll() is None
+
+    def jobs(self) -> list[psutil.Process]:
+        """The processes of the job that a supervisor runs: its Python and its JVM."""
+        found: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
+        return found
+
+    def kill_job(self) -> None:
+        """kill -9 of the job, not of its supervisor."""
+        for process in self.jobs():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def stop(self) -> None:
+        """Asks the supervisor, which asks the job, to end."""
+        self._process.terminate()
+        self._process.wait(60)
 
     def kill(self) -> None:
         """kill -9 of the Python driver and its JVM together."""

@@ -103,11 +103,18 @@ def _fails(sentence: str) -> BadCall:
 
 @click.command()
 @server_options
-def doctor(**server: Any) -> int:
+@click.option("--jar", "only_jar", is_flag=True, help="Print the path of the plug-in's jar only.")
+def doctor(only_jar: bool, **server: Any) -> int:
     """Check Python, Java, PySpark, the plug-in's jar, loopback and the server.
 
-    Each line says what was found, or what to do. Exits with 1 if anything is missing.
+    Each line says what was found, or what to do. Exits with 1 if anything is missing. With --jar
+    it prints one path, for a command line such as
+
+        spark-submit --jars "$(penstock doctor --jar)" job.py
     """
+    if only_jar:
+        click.echo(find_jar().path)
+        return 0
     checks: dict[str, Callable[[], str]] = {
         "python": check_python,
         "java": check_java,

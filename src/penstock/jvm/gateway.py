@@ -6,6 +6,7 @@ first asks for it. So it is asked for by name, right after start.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from penstock.errors import BadCall
 from penstock.jvm.jar import our_version
 
 VERSION_CLASS = "penstock.Version"
+RELEASES_CLASS = "penstock.commit.Releases"
 
 
 def is_running(environ: Mapping[str, str] = os.environ) -> bool:
@@ -43,18 +45,35 @@ def launch(settings: Mapping[str, str]) -> None:
 def loaded_version() -> str | None:
     """The version of the plug-in in the running JVM; None when its class cannot be found."""
     launch({})
-    gateway: Any = SparkContext._gateway
-    lang = gateway.jvm.java.lang
-    # Classes from spark.jars are known to the thread's loader only, not to the one py4j uses.
-    loader = lang.Thread.currentThread().getContextClassLoader()
     try:
-        found = loader.loadClass(VERSION_CLASS)
+        return _told_by(VERSION_CLASS, "current")
     except Py4JJavaError as error:
         if "ClassNotFoundException" in str(error.java_exception):
             return None
         raise
-    method = found.getMethod("current", gateway.new_array(lang.Class, 0))
-    return str(method.invoke(None, gateway.new_array(lang.Object, 0)))
+
+
+def commit_steps(query_id: str) -> dict[str, dict[str, float]]:
+    """How often each step of a running query's commit was taken, and how long, in milliseconds.
+
+    Empty for a query whose commits are made as Spark makes them, and for one that has stopped.
+    """
+    told: dict[str, dict[str, float]] = json.loads(_told_by(RELEASES_CLASS, "steps", query_id))
+    return told
+
+
+def _told_by(name: str, method: str, *arguments: str) -> str:
+    """What a static method of the plug-in answers to texts."""
+    gateway: Any = SparkContext._gateway
+    lang = gateway.jvm.java.lang
+    # Classes from spark.jars are known to the thread's loader only, not to the one py4j uses.
+    found = lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+    kinds = gateway.new_array(lang.Class, len(arguments))
+    values = gateway.new_array(lang.Object, len(arguments))
+    for place, argument in enumerate(arguments):
+        kinds[place] = lang.Class.forName("java.lang.String")
+        values[place] = argument
+    return str(found.getMethod(method, kinds).invoke(None, values))
 
 
 def check_loaded(remedy: str) -> str:

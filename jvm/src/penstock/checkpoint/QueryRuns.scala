@@ -2,93 +2,80 @@ package penstock.checkpoint
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.penstock.SparkInternals
 
-import penstock.{BadCall, Fenced}
-import penstock.client.{Gateway, StreamInfo, Write}
+import penstock.BadCall
+import penstock.commit.{Mode, ReleaseQueue}
 
 /**
- * One run of one query on this driver: its instance number, and what it knows of the batch under
- * way. The sink seals a batch here, the file manager marks it.
+ * One run of one query on this driver.
+ *
+ * @param log its task log, where there is a server
+ * @param queue its release queue, unless commits are made as Spark makes them
+ * @param usesSparksProvider Spark takes no other provider for this query than its own
+ * @param highest the last batch of which the location had offsets when the run began
  */
-final class QueryRun(gateway: Gateway, val query: String, val run: String, val instance: Long) {
-  import QueryRun._
+private[checkpoint] final class QueryRun(
+    val query: String,
+    val run: String,
+    val mode: Mode,
+    val log: Option[TaskLog],
+    val queue: Option[ReleaseQueue],
+    val highest: Long,
+    val usesSparksProvider: Boolean) {
 
-  @volatile private var confirmedAtNs = System.nanoTime()
-  private val sealedBatches = new ConcurrentHashMap[Long, Sealed]()
-  private val positions = new ConcurrentHashMap[String, Long]()
-  private val outputs = new ConcurrentHashMap[String, StreamInfo]()
+  /** The last batch whose plan has a gate. */
+  @volatile var gatedBatch: Long = Long.MinValue
 
-  /** The batch being planned reads `stream` up to `position`. */
-  def reading(stream: String, position: Long): Unit = { positions.put(stream, position); () }
-
-  /** The output stream, asked for once per run. */
-  def stream(name: String)(ensure: => StreamInfo): StreamInfo =
-    outputs.computeIfAbsent(name, _ => ensure)
-
-  def seal(batch: Long, writes: Seq[Write], mode: String): Unit = {
-    sealedBatches.put(batch, Sealed(writes, mode))
-    ()
-  }
-
-  def isSealed(batch: Long): Boolean = sealedBatches.containsKey(batch)
-
-  /** The server has just answered this run as the current instance. */
-  def confirmed(): Unit = confirmedAtNs = System.nanoTime()
-
-  /** Throws Fenced if a newer run has taken over, unless that was ruled out a moment ago. */
-  def ensureCurrent(): Unit =
-    if (System.nanoTime() - confirmedAtNs > ConfirmedForNs) refuseIfTakenOver()
-
-  /** Throws Fenced if a newer run has taken over. */
-  def refuseIfTakenOver(): Unit = {
-    val now = gateway.queries.instanceOf(query)
-    if (now != instance) {
-      throw new Fenced(s"query $query was taken over: its instance is $now, this run is $instance")
-    }
-    confirmed()
-  }
-
-  /** Makes the sealed batch visible; returns when the marker is durable. */
-  def mark(batch: Long, commit: Array[Byte]): Unit = {
-    import scala.jdk.CollectionConverters._
-    val what = sealedBatches.get(batch)
-    gateway.queries
-      .mark(query, instance, batch, what.writes, Some(commit), positions.asScala.toMap, what.mode)
-    sealedBatches.remove(batch)
-    ()
-  }
-}
-
-private object QueryRun {
-
-  /** Admission is asked right before offsets are written; a second question adds nothing. */
-  val ConfirmedForNs: Long = 1000L * 1000 * 1000
-
-  final case class Sealed(writes: Seq[Write], mode: String)
+  /** The last batch whose plan was executed from its gate on. */
+  @volatile var executedBatch: Long = Long.MinValue
 }
 
 /** The runs of this driver: source, sink and file manager of a query meet here. */
 object QueryRuns {
+  private val DrainMs = 10000L
   private val byQuery = new ConcurrentHashMap[String, QueryRun]()
   private val byRoot = new ConcurrentHashMap[String, QueryRun]()
 
-  def started(checkpointRoot: String, run: QueryRun): Unit = {
+  private[checkpoint] def started(checkpointRoot: String, run: QueryRun): Unit = {
     byQuery.put(run.query, run)
     byRoot.put(checkpointRoot, run)
     ()
   }
 
-  def ofCheckpoint(root: String): Option[QueryRun] = Option(byRoot.get(root))
+  private[checkpoint] def ofCheckpoint(root: String): Option[QueryRun] = Option(byRoot.get(root))
 
-  def ofQuery(query: String): QueryRun = Option(byQuery.get(query)).getOrElse(
-    throw new BadCall(
-      "no_file_manager",
-      "the Penstock sink commits through its checkpoint file manager, which this session does " +
-        "not have: set spark.sql.streaming.checkpointFileManagerClass=" +
-        s"${classOf[MarkerFileManager].getName} (penstock.attach does)"))
+  private[checkpoint] def ofQuery(query: String): Option[QueryRun] = Option(byQuery.get(query))
 
-  /** The run of the query whose stream thread is calling. */
-  def ofThisThread: Option[QueryRun] =
+  private[checkpoint] def ofRun(run: String): Option[QueryRun] =
+    byQuery.values.asScala.find(_.run == run)
+
+  /** The task log the sink of a query commits to. */
+  def logOf(query: String): TaskLog = {
+    val run = Option(byQuery.get(query)).getOrElse(
+      throw new BadCall(
+        "no_file_manager",
+        "the Penstock sink commits through its checkpoint file manager, which this session does " +
+          "not have: set spark.sql.streaming.checkpointFileManagerClass=" +
+          s"${classOf[PenstockFileManager].getName} (penstock.attach does)"))
+    run.log.getOrElse(
+      throw new BadCall(
+        "no_server",
+        s"query $query writes to the log, but its session has no server: penstock.session() " +
+          "starts one, penstock.attach(builder, url=...) names one"))
+  }
+
+  /** The task log of the query whose stream thread is calling. */
+  def logOfThisThread: Option[TaskLog] = ofThisThread.flatMap(_.log)
+
+  /** Returns when everything the calling query has computed is committed. */
+  def awaitCommitted(): Unit = ofThisThread.flatMap(_.queue).foreach(_.awaitAllCommitted())
+
+  /** Returns when what the calling query has computed is in its checkpoint, or time is up. */
+  def drain(): Unit = ofThisThread.flatMap(_.queue).foreach(_.drain(DrainMs))
+
+  private def ofThisThread: Option[QueryRun] =
     SparkInternals.streamThread.flatMap { case (query, _) => Option(byQuery.get(query)) }
 }

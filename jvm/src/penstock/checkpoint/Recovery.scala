@@ -5,21 +5,22 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.{SinkKind, SparkInternals}
 
-import penstock.{Connection, Damaged}
+import penstock.{BadCall, Connection, Damaged}
 import penstock.client.{Gateway, LastMarker}
+import penstock.commit._
 
 /**
  * What happens once per run, before Spark reads its logs:
  *
  *   1. Take the query's next instance number. From then on an older run cannot mark.
- *   1. Read the last marker of the task log. After step 1, so that none can follow it.
+ *   1. Let what an older run of this driver has computed become durable, and end its queue.
  *   1. If the checkpoint was written to a moment ago, wait for what an older run that is still
- *      alive may be writing. Nothing would be lost without that, but its file would be in the way
- *      of ours, and both runs would stop.
- *   1. If the marker's batch has no `commits/N`, write it: the batch is visible, so it must not
- *      run again.
+ *      alive elsewhere may be writing. Nothing would be lost without that, but its file would be
+ *      in the way of ours, and both runs would stop.
+ *   1. Bring the location up to the last marker from the log, in the order of release, and write
+ *      the offsets of the batch after it if they were recorded: it is run again with these.
  */
 private[checkpoint] object Recovery extends Logging {
 
@@ -29,20 +30,66 @@ private[checkpoint] object Recovery extends Logging {
   /** How long a file that an older run has begun may take to appear. */
   private val GraceMs = 300L
 
+  /** How long an older run of this driver may take to make durable what it has computed. */
+  private val DrainMs = 30000L
+
   def ensure(root: Path, files: CheckpointFileManager, conf: Configuration): Unit =
     for {
       (query, run) <- SparkInternals.streamThread
       if !QueryRuns.ofCheckpoint(root.toString).exists(_.run == run)
-      server <- Connection.of(conf)
       // A thread made by a stream thread inherits its properties, and may start another query.
       metadata <- StreamMetadata.read(new Path(root, "metadata"), conf) if metadata.id == query
     } {
-      val gateway = Gateway.to(server)
-      val taken = gateway.queries.takeOver(query, run, SparkInternals.nameOf(query))
-      letOlderRunFinish(root, files)
-      taken.last.foreach(marker => bringUp(root, files, query, marker))
-      QueryRuns.started(root.toString, new QueryRun(gateway, query, run, taken.instance))
+      val settings = new Settings(conf)
+      val gateway = Connection.of(conf).map(Gateway.to)
+      val taken = gateway.map(_.queries.takeOver(query, run, SparkInternals.nameOf(query)))
+      QueryRuns.ofCheckpoint(root.toString).flatMap(_.queue).foreach(endOlder)
+      if (taken.isDefined) letOlderRunFinish(root, files)
+      for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
+      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, query, t.instance)
+      val started = start(root, files, conf, settings, query, run, log)
+      QueryRuns.started(root.toString, started)
     }
+
+  private def start(
+      root: Path,
+      files: CheckpointFileManager,
+      conf: Configuration,
+      settings: Settings,
+      query: String,
+      run: String,
+      log: Option[TaskLog]): QueryRun = {
+    val committed = latest(files, new Path(root, LogFile.Commits))
+    val offsets = latest(files, new Path(root, LogFile.Offsets))
+    val mode = ModeOf.run(root, offsets, files, conf, settings)
+    val usesSparks = SparkInternals.insistsOnItsProvider(query)
+    if (usesSparks) SparkInternals.setForThisQuery(ProviderName.Key, ProviderName.Stock)
+    val queue = Option.when(mode != Mode.Sync) {
+      val toLog = log.filter(_ => SparkInternals.sinkOf(query) == SinkKind.Log)
+      val store = new CheckpointStore(root, files, toLog)
+      val queue = new ReleaseQueue(
+        query,
+        run,
+        toLog.map(_.instance),
+        committed + 1,
+        offsets > committed,
+        store,
+        Releases.releasers(conf),
+        settings,
+        why => SparkInternals.cancelJobs(run, why.getMessage))
+      Releases.started(queue, SparkInternals.isActive)
+      queue
+    }
+    new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
+  }
+
+  private def endOlder(queue: ReleaseQueue): Unit = {
+    if (!queue.drain(DrainMs)) {
+      logWarning(s"an older run of query ${queue.query} has computed a batch that did not become " +
+        "durable; it is computed again")
+    }
+    Releases.ended(queue.run)
+  }
 
   private def letOlderRunFinish(root: Path, files: CheckpointFileManager): Unit = {
     val written = Seq(LogFile.Offsets, LogFile.Commits)
@@ -56,30 +103,73 @@ private[checkpoint] object Recovery extends Logging {
   private def bringUp(
       root: Path,
       files: CheckpointFileManager,
+      gateway: Gateway,
       query: String,
-      marker: LastMarker): Unit = {
+      last: Option[LastMarker]): Unit = {
     val committed = latest(files, new Path(root, LogFile.Commits))
-    val started = latest(files, new Path(root, LogFile.Offsets))
-    if (marker.batch > committed) {
-      val bytes = marker.commit
-      if (marker.batch != committed + 1 || marker.batch > started || bytes.isEmpty) {
+    if (last.exists(_.batch > committed)) {
+      logWarning(s"batches ${committed + 1} to ${last.get.batch} of query $query are visible but " +
+        "not in the checkpoint location; copying them from the log")
+    }
+    val there = gateway.queries.checkpoint(query, committed)
+    there.markers.foreach { marker =>
+      val store = new MarkedBatch(root, files, gateway, query, marker)
+      if (marker.commit.isEmpty || !store.canBeWritten) {
         throw new Damaged(
           "checkpoint_behind",
           s"query $query has marked batch ${marker.batch} in the log (LSN ${marker.lsn}), but " +
-            s"the checkpoint at $root has offsets up to $started and commits up to $committed; " +
+            s"the checkpoint at $root has commits up to $committed and no offsets of that batch; " +
             "restore the checkpoint that goes with the log, or start with a new checkpoint " +
             "location and a new output stream")
       }
-      logWarning(s"batch ${marker.batch} of query $query is visible but was not in the commit " +
-        s"log; writing commits/${marker.batch} from its marker")
-      WholeFile.write(
-        files,
-        new Path(new Path(root, LogFile.Commits), marker.batch.toString),
-        bytes.get)
+      store.write()
+    }
+    there.offsets.foreach { case (batch, entry) =>
+      val file = new Path(root, s"${LogFile.Offsets}/$batch")
+      if (!files.exists(file)) {
+        files.mkdirs(file.getParent)
+        WholeFile.create(files, file, gateway.queries.readFile(query, entry))
+      }
     }
   }
 
   private def latest(files: CheckpointFileManager, folder: Path): Long =
     if (!files.exists(folder)) -1L
     else files.list(folder).flatMap(_.getPath.getName.toLongOption).maxOption.getOrElse(-1L)
+}
+
+/** How a run commits: as told, unless its state is kept by a provider that cannot. */
+private object ModeOf extends Logging {
+  def run(
+      root: Path,
+      latestOffsets: Long,
+      files: CheckpointFileManager,
+      conf: Configuration,
+      settings: Settings): Mode = {
+    val told = conf.get(ProviderName.Key, ProviderName.SparkDefault)
+    val recorded =
+      if (latestOffsets < 0) None
+      else
+        WholeFile
+          .read(files, new Path(root, s"${LogFile.Offsets}/$latestOffsets"))
+          .flatMap(ProviderName.in)
+    if (told == ProviderName.Ours && recorded.exists(!ProviderName.isRocksDB(_))) {
+      throw new BadCall(
+        "provider_overridden",
+        s"${ProviderName.Key} is ${ProviderName.Ours}, but the checkpoint at $root was begun " +
+          s"with ${recorded.get}, which Spark would use instead without a word. Set it to that " +
+          "class before this query is started, or start it with a new checkpoint location")
+    }
+    val provider = recorded.getOrElse(told)
+    if (settings.mode != Mode.Sync && !ProviderName.isRocksDB(provider)) {
+      logInfo(s"commits of the query at $root are synchronous: its state is kept by $provider")
+      Mode.Sync
+    } else if (settings.mode != Mode.Sync && !Releases.canBeTold(SparkInternals.isLocal)) {
+      throw new BadCall(
+        "no_plugin",
+        s"${Settings.ModeKey} is ${settings.mode.name}, for which executors must tell the driver " +
+          "what they wrote: set spark.plugins=penstock.PenstockPlugin (penstock.attach does), or " +
+          s"set ${Settings.ModeKey}=sync")
+    } else settings.mode
+  }
 }

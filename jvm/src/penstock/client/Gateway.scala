@@ -42,6 +42,11 @@ final class Gateway private (connection: Connection, http: HttpClient) {
   def postArrow(path: String, body: Array[Byte]): JsonNode = json(
     request(path).header("Content-Type", ArrowType).POST(BodyPublishers.ofByteArray(body)))
 
+  def postBytes(path: String, body: Array[Byte]): JsonNode = json(
+    request(path).header("Content-Type", BytesType).POST(BodyPublishers.ofByteArray(body)))
+
+  def getBytes(path: String): Array[Byte] = send(request(path).GET()).body()
+
   /** Starts a GET; `settle` waits for it, and repeats it if it failed for a passing reason. */
   def startFetch(path: String): CompletableFuture[HttpResponse[Array[Byte]]] =
     http.sendAsync(request(path).header("Accept", ArrowType).GET().build(), bytes)
@@ -99,6 +104,7 @@ final class Gateway private (connection: Connection, http: HttpClient) {
 object Gateway {
   val Json = new ObjectMapper()
   val ArrowType = "application/vnd.apache.arrow.stream"
+  val BytesType = "application/octet-stream"
   val PositionHeader = "Penstock-Position"
   val CursorHeader = "Penstock-Cursor"
 

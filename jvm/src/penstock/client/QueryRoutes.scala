@@ -1,8 +1,15 @@
 package penstock.client
 
+import java.io.ByteArrayOutputStream
+import java.net.URLEncoder
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Base64
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.JsonNode
+
+import penstock.commit.FileEntry
 
 /** What a winning task attempt appended to a stream. Travels from executors to the driver. */
 final case class Write(stream: String, partition: Int, attempt: Long, entries: Seq[Long])
@@ -12,6 +19,19 @@ final case class LastMarker(batch: Long, lsn: Long, commit: Option[Array[Byte]])
 
 /** The answer to a take-over: this run's instance, and where the one before it got to. */
 final case class TakeOver(instance: Long, last: Option[LastMarker])
+
+/** A marked batch: its checkpoint files in the log, and the bytes of `commits/N`. */
+final case class MarkedFiles(
+    batch: Long,
+    lsn: Long,
+    commit: Option[Array[Byte]],
+    files: Seq[FileEntry])
+
+/**
+ * What the log has of a checkpoint past some batch: the marked batches, and the recorded offsets,
+ * as batch and entry, of the first one that is not marked.
+ */
+final case class LoggedCheckpoint(markers: Seq[MarkedFiles], offsets: Option[(Long, Long)])
 
 /** How far a source may read, and how far it could. */
 final case class Admission(end: Long, latest: Long)
@@ -71,7 +91,8 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       writes: Seq[Write],
       commit: Option[Array[Byte]],
       positions: Map[String, Long],
-      mode: String): Long = {
+      mode: String,
+      files: Seq[FileEntry] = Nil): Long = {
     val body = Gateway.Json.createObjectNode()
     body.put("instance", instance).put("batch", batch).put("mode", mode)
     commit.foreach(bytes => body.put("commit", Base64.getEncoder.encodeToString(bytes)))
@@ -87,7 +108,54 @@ final class QueryRoutes private[client] (gateway: Gateway) {
         .putArray("entries")
       write.entries.foreach(lsn => entries.add(lsn))
     }
+    val named = body.putArray("files")
+    files.foreach(f => named.addObject().put("path", f.path).put("entry", f.entry))
     gateway.postJson(s"/queries/$query/markers", body).path("lsn").asLong()
+  }
+
+  /** Appends checkpoint files of a batch in one step; their entries, in order. */
+  def putFiles(
+      query: String,
+      instance: Long,
+      batch: Long,
+      files: Seq[(String, Array[Byte])]): Seq[Long] = {
+    val paths = files.map(f => URLEncoder.encode(f._1, UTF_8)).mkString(",")
+    val sizes = files.map(_._2.length).mkString(",")
+    val route =
+      s"/queries/$query/files?instance=$instance&batch=$batch&paths=$paths&sizes=$sizes"
+    val body = files.map(_._2).foldLeft(new ByteArrayOutputStream()) { (out, bytes) =>
+      out.write(bytes)
+      out
+    }
+    gateway.postBytes(route, body.toByteArray).path("entries").elements().asScala.map(_.asLong()).toSeq
+  }
+
+  def readFile(query: String, entry: Long): Array[Byte] =
+    gateway.getBytes(s"/queries/$query/files/$entry")
+
+  /** What the log has of the query's checkpoint after `batch`; all of it if that is below 0. */
+  def checkpoint(query: String, batch: Long): LoggedCheckpoint = {
+    val after = if (batch < 0) "" else s"?after_batch=$batch"
+    val answer = gateway.getJson(s"/queries/$query/checkpoint$after")
+    val markers = answer.path("markers").elements().asScala.map { marker =>
+      val files = marker.path("files").elements().asScala.map { file =>
+        FileEntry(file.path("path").asText(), file.path("entry").asLong())
+      }
+      MarkedFiles(
+        marker.path("batch").asLong(),
+        marker.path("lsn").asLong(),
+        commitOf(marker),
+        files.toSeq)
+    }.toSeq
+    if (answer.path("more").asBoolean()) {
+      val rest = checkpoint(query, markers.last.batch)
+      rest.copy(markers = markers ++ rest.markers)
+    } else {
+      val offsets = Option(answer.get("offsets")).filterNot(_.isNull).map { recorded =>
+        (recorded.path("batch").asLong(), recorded.path("entry").asLong())
+      }
+      LoggedCheckpoint(markers, offsets)
+    }
   }
 
   private def commitOf(marker: JsonNode): Option[Array[Byte]] =

@@ -5,14 +5,14 @@ import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
 
 import penstock.Failpoint
-import penstock.checkpoint.QueryRun
+import penstock.checkpoint.TaskLog
 import penstock.client.{Gateway, Write => TaskWrite}
 
 /**
  * One micro-batch. `commit` only records which attempts won: the marker follows when Spark writes
- * `commits/N`, whose bytes it carries (see MarkerFileManager).
+ * `commits/N`, whose bytes it carries (see PenstockFileManager).
  */
-final class LogStreamingWrite(plan: WritePlan, run: QueryRun, mode: String) extends StreamingWrite {
+final class LogStreamingWrite(plan: WritePlan, run: TaskLog, mode: String) extends StreamingWrite {
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory =
     new StreamingWriterFactory(plan)

@@ -29,7 +29,7 @@ final class LogWriteBuilder(connection: Connection, stream: String, info: Logica
     override def description(): String = s"penstock:$stream"
 
     override def toStreaming: StreamingWrite = {
-      val run = QueryRuns.ofQuery(info.queryId())
+      val run = QueryRuns.logOf(info.queryId())
       val target = run.stream(stream)(ensureStream())
       new LogStreamingWrite(plan(target, run.instance), run, if (complete) "complete" else "append")
     }

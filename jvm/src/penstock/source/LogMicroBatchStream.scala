@@ -62,7 +62,7 @@ final class LogMicroBatchStream(
 
   override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
     val after = start.asInstanceOf[Position].lsn
-    val run = QueryRuns.ofThisThread
+    val run = QueryRuns.logOfThisThread
     val others = if (availableNowEnd.isEmpty) polling.othersToHoldFor(run, after) else None
     val ask = AdmissionRequest(
       query = run.map(_.query),
@@ -76,6 +76,7 @@ final class LogMicroBatchStream(
       waitMs = if (others.isDefined) Polling.HoldMs else 0)
     val answer = admit(ask)
     run.foreach(_.confirmed())
+    if (answer.end == after) QueryRuns.awaitCommitted()
     polling.answered(after, nothingNew = answer.end == after)
     latestSeen = Some(Position(info.name, answer.latest))
     Position(info.name, answer.end)
@@ -85,7 +86,7 @@ final class LogMicroBatchStream(
 
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     val until = end.asInstanceOf[Position].lsn
-    QueryRuns.ofThisThread.foreach(_.reading(info.name, until))
+    QueryRuns.logOfThisThread.foreach(_.reading(info.name, until))
     ReadRange(info.name, start.asInstanceOf[Position].lsn, until).perSubstream(info.substreams)
   }
 
@@ -95,7 +96,8 @@ final class LogMicroBatchStream(
   /** Spark says this before the batch is durable; rows are dropped by what markers say instead. */
   override def commit(end: Offset): Unit = ()
 
-  override def stop(): Unit = ()
+  /** The query is ending: a moment to make durable what it has computed. */
+  override def stop(): Unit = QueryRuns.drain()
 
   override def toString: String = s"penstock:${info.name}"
 

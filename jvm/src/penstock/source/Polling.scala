@@ -2,7 +2,7 @@ package penstock.source
 
 import org.apache.spark.sql.penstock.SparkInternals
 
-import penstock.checkpoint.QueryRun
+import penstock.checkpoint.TaskLog
 
 /**
  * When to hold a question to admission open instead of letting Spark ask every 10 ms.
@@ -21,7 +21,7 @@ private[source] final class Polling(self: LogMicroBatchStream) {
   private var lastAnswerNs = 0L
 
   /** The other streams to wait for as well, or None when the question must not be held. */
-  def othersToHoldFor(run: Option[QueryRun], after: Long): Option[Seq[(String, Long)]] = {
+  def othersToHoldFor(run: Option[TaskLog], after: Long): Option[Seq[(String, Long)]] = {
     val inLoop = lastWasEmpty && after == lastAfter &&
       System.nanoTime() - lastAnswerNs < LoopGapNsMax
     if (!inLoop) None

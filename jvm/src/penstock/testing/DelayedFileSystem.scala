@@ -17,7 +17,8 @@ import org.apache.hadoop.util.Progressable
  *
  * A file named by `fs.<scheme>.faults` scripts faults for all processes at once, one per line:
  * `fail OPERATION`, `hang OPERATION` (until the line is gone) or `full` (writing fails as on a
- * full disk). OPERATION is one of open, create, write, rename, delete, list, mkdirs, status.
+ * full disk). OPERATION is one of open, create, write, rename, delete, list, mkdirs, status. An
+ * operation that Hadoop's local file system makes of several is one here, as it is on a server.
  */
 final class DelayedFileSystem extends RawLocalFileSystem {
   private var uri: URI = _
@@ -36,9 +37,10 @@ final class DelayedFileSystem extends RawLocalFileSystem {
   override def getScheme: String = getUri.getScheme
 
   override def open(path: Path, bufferSize: Int): FSDataInputStream = {
-    store.operation("open", path)
-    store.moved(super.getFileStatus(path).getLen)
-    super.open(path, bufferSize)
+    once("open", path) {
+      store.moved(super.getFileStatus(path).getLen)
+      super.open(path, bufferSize)
+    }
   }
 
   override def create(
@@ -48,8 +50,9 @@ final class DelayedFileSystem extends RawLocalFileSystem {
       replication: Short,
       blockSize: Long,
       progress: Progressable): FSDataOutputStream = {
-    store.operation("create", path)
-    delayed(super.create(path, overwrite, bufferSize, replication, blockSize, progress), path)
+    once("create", path) {
+      delayed(super.create(path, overwrite, bufferSize, replication, blockSize, progress), path)
+    }
   }
 
   override def create(
@@ -75,28 +78,32 @@ final class DelayedFileSystem extends RawLocalFileSystem {
   }
 
   override def rename(from: Path, to: Path): Boolean = {
-    store.operation("rename", from)
-    super.rename(from, to)
+    once("rename", from)(super.rename(from, to))
   }
 
   override def delete(path: Path, recursive: Boolean): Boolean = {
-    store.operation("delete", path)
-    super.delete(path, recursive)
+    once("delete", path)(super.delete(path, recursive))
   }
 
   override def listStatus(path: Path): Array[FileStatus] = {
-    store.operation("list", path)
-    super.listStatus(path)
+    once("list", path)(super.listStatus(path))
   }
 
   override def mkdirs(path: Path): Boolean = {
-    store.operation("mkdirs", path)
-    super.mkdirs(path)
+    once("mkdirs", path)(super.mkdirs(path))
   }
 
   override def getFileStatus(path: Path): FileStatus = {
-    store.operation("status", path)
-    super.getFileStatus(path)
+    once("status", path)(super.getFileStatus(path))
+  }
+
+  /** One operation, whatever it consists of. */
+  private[testing] def once[A](name: String, path: Path)(body: => A): A = {
+    val outer = DelayedFileSystem.depth.get()
+    if (outer == 0) store.operation(name, path)
+    DelayedFileSystem.depth.set(outer + 1)
+    try body
+    finally DelayedFileSystem.depth.set(outer)
   }
 
   private def delayed(out: FSDataOutputStream, path: Path): FSDataOutputStream =
@@ -127,10 +134,37 @@ final class DelayedFileSystem extends RawLocalFileSystem {
   }
 }
 
+private object DelayedFileSystem {
+
+  /** How many operations the calling thread is inside of. */
+  val depth: ThreadLocal[Int] = ThreadLocal.withInitial(() => 0)
+}
+
 /** The same store for Hadoop's other interface, FileContext, which Spark's file manager uses. */
 final class DelayedFs(uri: URI, conf: Configuration)
     extends DelegateToFileSystem(uri, DelayedFs.ready(uri, conf), conf, uri.getScheme, false) {
+  private def files: DelayedFileSystem = fsImpl.asInstanceOf[DelayedFileSystem]
+
   override def getUriDefaultPort: Int = -1
+
+  override def renameInternal(from: Path, to: Path, overwrite: Boolean): Unit =
+    files.once("rename", from)(super.renameInternal(from, to, overwrite))
+
+  override def createInternal(
+      path: Path,
+      flags: java.util.EnumSet[CreateFlag],
+      permission: FsPermission,
+      bufferSize: Int,
+      replication: Short,
+      blockSize: Long,
+      progress: Progressable,
+      checksum: Options.ChecksumOpt,
+      createParent: Boolean): FSDataOutputStream =
+    files.once("create", path) {
+      super.createInternal(
+        path, flags, permission, bufferSize, replication, blockSize, progress, checksum,
+        createParent)
+    }
 }
 
 private object DelayedFs {

@@ -1,0 +1,252 @@
+package org.apache.spark.sql.execution.streaming.state
+
+import java.io.File
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+import penstock.{Failpoint, TryAgain}
+import penstock.commit._
+
+/**
+ * A RocksDB whose `commit` returns at once. What a commit does follows on a pool shared by all
+ * stores of this JVM:
+ *
+ *   - flush, LSM checkpoint and the local changelog: the next `load` waits for these, because they
+ *     capture what the next batch would write over;
+ *   - the upload of a snapshot, where there is one: nothing here waits for it but the commit after
+ *     the next.
+ *
+ * A commit that takes no snapshot only closes a local file; it is done on the spot, unless the
+ * commit before it is not durable yet. Compaction is off from the flush until the LSM checkpoint is
+ * taken, and goes on beside the upload.
+ */
+private[state] final class AsyncRocksDB(
+    dfsRootDir: String,
+    conf: RocksDBConf,
+    localRootDir: File,
+    hadoopConf: Configuration,
+    loggingId: String,
+    useColumnFamilies: Boolean,
+    enableStateStoreCheckpointIds: Boolean,
+    partitionId: Int,
+    eventForwarder: Option[RocksDBEventForwarder],
+    uniqueId: Option[String])
+    extends RocksDB(
+      dfsRootDir,
+      conf,
+      localRootDir,
+      hadoopConf,
+      loggingId,
+      useColumnFamilies,
+      enableStateStoreCheckpointIds,
+      partitionId,
+      eventForwarder,
+      uniqueId) {
+
+  private val settings = new Settings(hadoopConf)
+  private val run = Option(hadoopConf.get(StreamExecution.RUN_ID_KEY)).getOrElse("")
+  private val internals = new RocksDBInternals(this)
+  @volatile private var last: Option[Committing] = None
+  @volatile private var lastMetrics: Option[RocksDBMetrics] = None
+  @volatile private var committer: Option[Thread] = None
+  @volatile private var upload: Option[Uploading] = None
+
+  override def load(
+      version: Long,
+      stateStoreCkptId: Option[String],
+      readOnly: Boolean,
+      loadEmpty: Boolean): RocksDB = {
+    settle(version)
+    if (version != loadedVersion || stateStoreCkptId != loadedStateStoreCkptId) {
+      awaitSnapshots(version, stateStoreCkptId)
+    }
+    super.load(version, stateStoreCkptId, readOnly, loadEmpty)
+  }
+
+  override def commit(forceSnapshot: Boolean): (Long, StateStoreCheckpointInfo) =
+    if (!isHeldBack) super.commit(forceSnapshot)
+    else {
+      val version = loadedVersion + 1
+      val info =
+        StateStoreCheckpointInfo(partitionId, version, sessionStateStoreCkptId, loadedStateStoreCkptId)
+      val work = new Committing(version, forceSnapshot)
+      last = Some(work)
+      if (isDoneOnTheSpot(version, forceSnapshot)) work.performHere()
+      else {
+        refreshRecordedMetricsForTest()
+        lastMetrics = super.metricsOpt
+        announce(version, forceSnapshot)
+        Releases.committers(hadoopConf).submit(work)
+      }
+      (version, info)
+    }
+
+  /** Of a commit that is not made yet: all but what making it takes. */
+  override def metricsOpt: Option[RocksDBMetrics] = last match {
+    case Some(work) if !work.isOver(MetricsWaitMs) => lastMetrics
+    case _ => super.metricsOpt
+  }
+
+  override def rollback(): Unit = {
+    last.foreach(_.await())
+    super.rollback()
+  }
+
+  override def close(): Unit = {
+    last.foreach(_.await())
+    // What is uploaded is in a folder that ends with this store.
+    upload.foreach(_.await())
+    super.close()
+  }
+
+  /** Called by a commit when its LSM checkpoint is taken, and by Spark's maintenance. */
+  override private[sql] def uploadSnapshot(snapshot: RocksDB.RocksDBSnapshot): Unit =
+    if (committer.contains(Thread.currentThread())) {
+      internals.allowCompaction(true)
+      expectSnapshot(snapshot.version, snapshot.uniqueId)
+      val work = new Uploading(snapshot)
+      upload = Some(work)
+      Copier.whenReleased(run, snapshot.version - 1)(Releases.uploaders(hadoopConf).submit(work))
+    } else super.uploadSnapshot(snapshot)
+
+  /**
+   * The driver is told before Spark is that this attempt has written the version: a batch must not
+   * be committed with what an attempt before this one wrote under the same name.
+   */
+  private def announce(version: Long, isForced: Boolean): Unit = {
+    val isUploaded = !conf.enableChangelogCheckpointing || isForced || internals.isSnapshotForced
+    if (isUploaded) expectSnapshot(version, sessionStateStoreCkptId)
+    StateFile.of(fileOf(version, sessionStateStoreCkptId)).foreach(HeldState.announce(run, _))
+  }
+
+  private def expectSnapshot(version: Long, id: Option[String]): Unit = {
+    val file = fileOf(version, id)
+    StateFile.of(file).foreach(HeldState.expectSnapshot(run, file, _, hadoopConf))
+  }
+
+  private def uploadNow(snapshot: RocksDB.RocksDBSnapshot): Unit = super.uploadSnapshot(snapshot)
+
+  private def commitNow(forceSnapshot: Boolean): Unit = {
+    super.commit(forceSnapshot)
+    lastMetrics = super.metricsOpt
+  }
+
+  /**
+   * A load from the location looks for snapshots there. One that belongs to a commit has to have
+   * arrived by then: where changelogs are off there is nothing else, and a changelog does not tell
+   * which column families there are.
+   */
+  private def awaitSnapshots(version: Long, id: Option[String]): Unit =
+    if (isHeldBack && (useColumnFamilies || !conf.enableChangelogCheckpointing)) {
+      HeldState.awaitDurable(run, folder, Long.MaxValue, settings.retryMs)
+      StateFile.of(fileOf(version, id)).filter(_ => version > 0).foreach { file =>
+        Releasing.awaitArrival(run, file, settings)(hasArrived = false)
+      }
+    }
+
+  private def isHeldBack: Boolean = settings.mode != Mode.Sync && Releasing.isReleasing(run)
+
+  private def fileOf(version: Long, id: Option[String]): Path =
+    new Path(dfsRootDir, s"$version${id.fold("")("_" + _)}.zip")
+
+  private def settle(version: Long): Unit = last.foreach { work =>
+    work.await()
+    if (work.version == version) work.check()
+    last = None
+  }
+
+  private def folder: String = StateFile.folderOf(new Path(dfsRootDir))
+
+  private def takesSnapshot(version: Long, isForced: Boolean): Boolean =
+    !conf.enableChangelogCheckpointing || isForced || internals.isSnapshotForced ||
+      version - internals.lastSnapshotVersion >= conf.minDeltasForSnapshot
+
+  private def isDoneOnTheSpot(version: Long, isForced: Boolean): Boolean =
+    settings.mode == Mode.AsyncCheckpoint ||
+      (!takesSnapshot(version, isForced) && HeldState.isDurable(run, folder, version - 1))
+
+  private def giveUp(what: String, e: Throwable): Unit = {
+    val reason = s"$what of $loggingId failed: ${e.getMessage}. The query goes on from the last " +
+      "durable batch when restarted"
+    logError(reason, e)
+    Releases.ask(GaveUp(run, reason))
+    ()
+  }
+
+  /** One commit. Its thread may end before it, or after the changelog is there: see `perform`. */
+  private final class Committing(val version: Long, forceSnapshot: Boolean) extends Work {
+    private val over = new CountDownLatch(1)
+    @volatile private var hasBegun = false
+    @volatile private var failure: Option[Throwable] = None
+
+    override def name: String = s"commit of version $version of $loggingId"
+
+    /**
+     * Done again by the heartbeat if its thread has ended: a commit that had not begun is made, one
+     * that had got through is carried on, and one that was cut in the middle is a failure, because
+     * what it was to write is gone from memory.
+     */
+    override def perform(): Unit = {
+      try {
+        if (hasBegun && loadedVersion != version) {
+          throw new TryAgain("commit_died", "its thread ended in the middle of it")
+        }
+        if (!hasBegun) make()
+      } catch {
+        case NonFatal(e) =>
+          failure = Some(e)
+          giveUp(name, e)
+      }
+      over.countDown()
+    }
+
+    /** On the task's own thread, which fails with it: Spark runs the task again. */
+    def performHere(): Unit =
+      try make()
+      finally over.countDown()
+
+    private def make(): Unit = {
+      HeldState.awaitDurable(run, folder, version - 1, settings.retryMs)
+      Failpoint.reach("before_flush", run, version - 1)
+      val isSnapshot = takesSnapshot(version, forceSnapshot)
+      if (settings.awaitCompaction) internals.awaitCompaction(settings.retryMs)
+      if (isSnapshot) internals.stopCompaction(settings.retryMs)
+      committer = Some(Thread.currentThread())
+      hasBegun = true
+      try commitNow(forceSnapshot)
+      finally {
+        committer = None
+        if (isSnapshot) internals.allowCompaction(true)
+      }
+    }
+
+    def await(): Unit = over.await()
+
+    def isOver(limitMs: Long): Boolean = over.await(limitMs, TimeUnit.MILLISECONDS)
+
+    def check(): Unit = failure.foreach { e =>
+      throw new TryAgain("commit_failed", s"$name failed: ${e.getMessage}", e)
+    }
+  }
+
+  private final class Uploading(snapshot: RocksDB.RocksDBSnapshot) extends Work {
+    private val over = new CountDownLatch(1)
+
+    override def name: String = s"upload of snapshot ${snapshot.version} of $loggingId"
+
+    override def perform(): Unit = {
+      try uploadNow(snapshot)
+      catch { case NonFatal(e) => giveUp(name, e) }
+      over.countDown()
+    }
+
+    def await(): Unit = over.await()
+  }
+
+  private val MetricsWaitMs = if (conf.enableChangelogCheckpointing) 5L else 0L
+}

@@ -1,0 +1,58 @@
+package org.apache.spark.sql.execution.streaming.state
+
+import org.rocksdb.{MutableColumnFamilyOptions, RocksDB => NativeRocksDB}
+
+import penstock.TryAgain
+
+/**
+ * Three private members of Spark's RocksDB, read by reflection because nothing else tells when the
+ * next snapshot is due, and nothing else reaches the native store, whose compaction is to rest
+ * while an LSM checkpoint is taken.
+ */
+private[state] final class RocksDBInternals(db: RocksDB) {
+  import RocksDBInternals._
+
+  def lastSnapshotVersion: Long = LastSnapshot.invoke(db).asInstanceOf[Long]
+
+  def isSnapshotForced: Boolean =
+    Forced.get(db).asInstanceOf[java.util.concurrent.atomic.AtomicBoolean].get()
+
+  def allowCompaction(isAllowed: Boolean): Unit = native.foreach { store =>
+    store.setOptions(
+      MutableColumnFamilyOptions.builder().setDisableAutoCompactions(!isAllowed).build())
+  }
+
+  /** No compaction begins, and none is running any more, when this returns. */
+  def stopCompaction(limitMs: Long): Unit = {
+    allowCompaction(false)
+    awaitCompaction(limitMs)
+  }
+
+  def awaitCompaction(limitMs: Long): Unit = native.foreach { store =>
+    val end = System.nanoTime() + limitMs * 1000000
+    while (store.getProperty("rocksdb.num-running-compactions").toLong > 0) {
+      if (System.nanoTime() > end) {
+        throw new TryAgain("compaction_late", s"a compaction runs for more than ${limitMs / 1000} s")
+      }
+      Thread.sleep(1)
+    }
+  }
+
+  private def native: Option[NativeRocksDB] = Option(Native.get(db).asInstanceOf[NativeRocksDB])
+}
+
+private object RocksDBInternals {
+  private val Native = field("db")
+  private val LastSnapshot = {
+    val found = classOf[RocksDB].getDeclaredMethod("lastSnapshotVersion")
+    found.setAccessible(true)
+    found
+  }
+  private val Forced = field("shouldForceSnapshot")
+
+  private def field(name: String): java.lang.reflect.Field = {
+    val found = classOf[RocksDB].getDeclaredField(name)
+    found.setAccessible(true)
+    found
+  }
+}

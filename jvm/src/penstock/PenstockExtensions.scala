@@ -1,0 +1,13 @@
+package penstock
+
+import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.execution.ColumnarRule
+import org.apache.spark.sql.penstock.GateRule
+
+/** What the plug-in adds to Spark's planner: the gate of sinks outside the log. */
+final class PenstockExtensions extends (SparkSessionExtensions => Unit) {
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    extensions.injectColumnar(_ => new ColumnarRule {
+      override def preColumnarTransitions = GateRule
+    })
+}

@@ -1,0 +1,128 @@
+package penstock.checkpoint
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import penstock.BadCall
+import penstock.client.{Gateway, MarkedFiles}
+import penstock.commit.{FileEntry, Store, WholeFile}
+
+/**
+ * Where a run's checkpoint becomes durable: in the location; or, for a query that writes to the
+ * log, in the log, from where each marked batch is copied to the location.
+ */
+private[checkpoint] final class CheckpointStore(
+    root: Path,
+    files: CheckpointFileManager,
+    log: Option[TaskLog])
+    extends Store {
+  import CheckpointStore._
+
+  private val offsets = new ConcurrentHashMap[Long, (FileEntry, Array[Byte])]()
+  private val marked = new ConcurrentHashMap[Long, (Seq[FileEntry], Array[Byte])]()
+
+  @volatile private var lastPutNs = System.nanoTime()
+
+  override def name: String = s"the checkpoint location $root"
+
+  override def putOffsets(batch: Long, bytes: Array[Byte]): Unit = log match {
+    case Some(tasks) =>
+      val entry = tasks.put(batch, Seq(s"offsets/$batch" -> bytes)).head
+      offsets.put(batch, (entry, bytes))
+      ()
+    case None =>
+      create(s"offsets/$batch", bytes)
+      refuseIfOutrun(batch)
+  }
+
+  /**
+   * A run that stood still may have been outrun by another on the same location so far that the
+   * other has deleted the file this one would have collided with. Only then is there need to look.
+   */
+  private def refuseIfOutrun(batch: Long): Unit = {
+    val now = System.nanoTime()
+    if (now - lastPutNs > StoodStillNs) {
+      val latest = files.list(new Path(root, "offsets")).flatMap(_.getPath.getName.toLongOption).max
+      if (latest > batch) {
+        throw new BadCall(
+          "two_queries",
+          s"$root has offsets of batch $latest while this run is at batch $batch: two queries " +
+            "use one checkpoint location. Stop one of them, and give it a location of its own")
+      }
+    }
+    lastPutNs = now
+  }
+
+  override def putMarker(batch: Long, commit: Array[Byte], pieces: Seq[FileEntry]): Unit = {
+    // Offsets that were durable before this run began are in the location already.
+    val named = Option(offsets.get(batch)).map(_._1).toSeq ++ pieces
+    log.get.mark(batch, commit, named)
+    marked.put(batch, (pieces, commit))
+    ()
+  }
+
+  override def putCommit(batch: Long, bytes: Array[Byte]): Unit = create(s"commits/$batch", bytes)
+
+  override def copy(batch: Long, isPlaced: String => Boolean): Unit = {
+    val (pieces, commit) = marked.get(batch)
+    Option(offsets.get(batch)).foreach { case (entry, bytes) => create(entry.path, bytes) }
+    awaitPlaced(pieces, isPlaced)
+    // What its writer does not place, because it is gone or slow, comes from the log.
+    pieces.filterNot(p => isPlaced(p.path)).foreach(p => create(p.path, log.get.read(p)))
+    create(s"commits/$batch", commit)
+    offsets.remove(batch)
+    marked.remove(batch)
+    ()
+  }
+
+  private def awaitPlaced(pieces: Seq[FileEntry], isPlaced: String => Boolean): Unit = {
+    val end = System.nanoTime() + PlacedWithinNs
+    while (!pieces.forall(p => isPlaced(p.path)) && System.nanoTime() < end) Thread.sleep(5)
+  }
+
+  override def delete(path: String): Unit = files.delete(new Path(root, path))
+
+  private def create(path: String, bytes: Array[Byte]): Unit =
+    log match {
+      case Some(tasks) => Naming.of(tasks)(WholeFile.create(files, new Path(root, path), bytes))
+      case None => WholeFile.create(files, new Path(root, path), bytes)
+    }
+}
+
+private object CheckpointStore {
+
+  /** Spark keeps a hundred batches, which no other run gets through in this time. */
+  val StoodStillNs: Long = 2L * 1000 * 1000 * 1000
+
+  /** How long the writer of a piece has the first try at copying it to the location. */
+  val PlacedWithinNs: Long = 10L * 1000 * 1000 * 1000
+}
+
+/** A marked batch that the location does not have: its files come from the log. */
+private[checkpoint] final class MarkedBatch(
+    root: Path,
+    files: CheckpointFileManager,
+    gateway: Gateway,
+    query: String,
+    marker: MarkedFiles) {
+
+  private val offsets = s"offsets/${marker.batch}"
+
+  /** Log and location together have the batch. */
+  def canBeWritten: Boolean =
+    marker.files.exists(_.path == offsets) || files.exists(new Path(root, offsets))
+
+  def write(): Unit = {
+    val (first, rest) = marker.files.partition(_.path == offsets)
+    (first ++ rest).foreach(file => put(file.path, gateway.queries.readFile(query, file.entry)))
+    put(s"commits/${marker.batch}", marker.commit.get)
+  }
+
+  private def put(path: String, bytes: Array[Byte]): Unit = {
+    val file = new Path(root, path)
+    files.mkdirs(file.getParent)
+    WholeFile.create(files, file, bytes)
+  }
+}

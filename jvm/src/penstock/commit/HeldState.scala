@@ -1,0 +1,349 @@
+package penstock.commit
+
+import java.io.{BufferedOutputStream, File, FileOutputStream, IOException, OutputStream}
+import java.nio.file.{Files => NioFiles}
+import java.util.UUID
+
+import scala.collection.mutable
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+
+import penstock.{Failpoint, TryAgain}
+
+/** One file of a piece. A snapshot has no local copy: it goes straight to the location. */
+private[commit] final class Member(val file: Path, val what: StateFile, val local: Option[File]) {
+  @volatile var isClosed = false
+  @volatile var isDurable = false
+  @volatile var bytes = 0L
+}
+
+/** The files one store writes for one batch, on this JVM, in one attempt. */
+private[commit] final class HeldPiece(
+    val run: String,
+    val what: StateFile,
+    val generation: Long,
+    val files: CheckpointFileManager,
+    val conf: Configuration) {
+  val members = mutable.LinkedHashMap.empty[String, Member]
+  val steps = mutable.Map.empty[String, Long]
+  var isDurable = false
+  var isAnnounced = false
+
+  def isComplete: Boolean = members.nonEmpty && members.values.forall(_.isClosed)
+
+  /** Its commit is under way: an attempt that is given up may never get so far. */
+  def isBegun: Boolean = members.values.exists(member => member.isClosed || member.local.isEmpty)
+
+  /** The member is part of the piece; another attempt may have begun the same file anew. */
+  def has(member: Member): Boolean = members.get(member.what.relative).contains(member)
+}
+
+/**
+ * The state this JVM has written and that is not in the checkpoint location yet. A file is written
+ * to the local folder first; once every file of a piece is complete the driver is told (ack 1), and
+ * once it is durable again (ack 2). Only the run that wrote a file is served it from here.
+ */
+object HeldState extends Logging {
+  private val pieces = mutable.LinkedHashMap.empty[(String, String), HeldPiece]
+  private val generations = mutable.Map.empty[(String, String), Long]
+  private var localBytes = 0L
+
+  /** A changelog, or its checksum: written here first. */
+  def create(
+      run: String,
+      file: Path,
+      what: StateFile,
+      files: CheckpointFileManager,
+      conf: Configuration): CancellableFSDataOutputStream = {
+    val settings = new Settings(conf)
+    awaitSpace(settings)
+    val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)
+    val piece = join(run, file, what, Some(local), files, conf)
+    val out =
+      try new BufferedOutputStream(new FileOutputStream(local))
+      catch { case e: IOException => throw localFailure(local, e) }
+    new HeldStream(piece, piece.members(what.relative), local, out)
+  }
+
+  /**
+   * A snapshot: its other files are garbage until this one names them. It enters the location when
+   * the offsets of its batch are durable, or, if the batch is recovered without it, when the batch
+   * is there.
+   */
+  def createSnapshot(
+      run: String,
+      file: Path,
+      what: StateFile,
+      files: CheckpointFileManager,
+      conf: Configuration): CancellableFSDataOutputStream = {
+    val inner = files.createAtomic(file, overwriteIfPossible = true)
+    val there = synchronized(pieces.get((run, what.piece)))
+    val isExpected = there.exists(_.members.contains(what.relative))
+    val isNeeded = isExpected || there.forall(!_.isComplete)
+    val piece = if (isNeeded) Some(join(run, file, what, None, files, conf)) else None
+    val member = piece.map(p => (p, p.members(what.relative)))
+    new SnapshotStream(run, what, member, isExpected, inner, new Settings(conf))
+  }
+
+  /** The piece is not complete before this snapshot of it is, though its changelog may be. */
+  def expectSnapshot(run: String, file: Path, what: StateFile, conf: Configuration): Unit = {
+    join(run, file, what, None, Location.direct(file.getParent, conf), conf)
+    ()
+  }
+
+  /** The driver waits for the newest write of a piece that it was told of; this one is coming. */
+  def announce(run: String, what: StateFile): Unit =
+    synchronized {
+      val there = pieces.get((run, what.piece))
+      there.foreach(_.isAnnounced = true)
+      there
+    }.foreach(tellWritten)
+
+  private def tellWritten(piece: HeldPiece): Answer = Releases.ask(
+    Wrote(
+      piece.run,
+      PieceWritten(piece.what.batch, piece.what.piece, Releases.writer, piece.generation)))
+
+  /** The local copy of a file of this run, if it is held here and complete. */
+  def localCopy(run: String, what: StateFile): Option[File] = synchronized {
+    for {
+      piece <- pieces.get((run, what.piece))
+      member <- piece.members.get(what.relative) if member.isClosed
+      local <- member.local
+    } yield local
+  }
+
+  /** Whether a file of this name was begun by this run, here. */
+  def has(run: String, what: StateFile): Boolean = synchronized {
+    pieces.get((run, what.piece)).exists(_.members.contains(what.relative))
+  }
+
+  /** Nothing that this run wrote to the folder before `batch` is still on its way. */
+  def isDurable(run: String, folder: String, batch: Long): Boolean =
+    synchronized(late(run, folder, batch).isEmpty)
+
+  /** Returns when nothing that this run wrote to the folder before `batch` is still on its way. */
+  def awaitDurable(run: String, folder: String, batch: Long, limitMs: Long): Unit = {
+    val end = System.nanoTime() + limitMs * 1000000
+    synchronized {
+      while (late(run, folder, batch).isDefined && System.nanoTime() < end) wait(20)
+      late(run, folder, batch).foreach { piece =>
+        throw new TryAgain(
+          "commit_late",
+          s"the state of batch ${piece.what.batch} in $folder is not durable after " +
+            s"${limitMs / 1000} s; see the driver's log for the store that does not take it")
+      }
+    }
+  }
+
+  /** Returns when the state that a task of this JVM has written for the batch is durable. */
+  def awaitTask(run: String, batch: Long, partition: Int, limitMs: Long): Unit = {
+    def late = pieces.values.find { piece =>
+      piece.run == run && piece.what.batch == batch && piece.what.partition == partition &&
+      !piece.isDurable && (piece.isBegun || piece.isAnnounced)
+    }
+    val end = System.nanoTime() + limitMs * 1000000
+    synchronized {
+      while (late.isDefined && System.nanoTime() < end) wait(20)
+      late.foreach { piece =>
+        throw new TryAgain(
+          "commit_late",
+          s"the state of batch $batch in ${piece.what.folder} is not durable after " +
+            s"${limitMs / 1000} s; see the driver's log for the store that does not take it")
+      }
+    }
+  }
+
+  private def late(run: String, folder: String, batch: Long): Option[HeldPiece] =
+    pieces.values.find { piece =>
+      piece.run == run && piece.what.folder == folder && piece.what.batch < batch &&
+      !piece.isDurable && piece.isBegun
+    }
+
+  private def join(
+      run: String,
+      file: Path,
+      what: StateFile,
+      local: Option[File],
+      files: CheckpointFileManager,
+      conf: Configuration): HeldPiece = synchronized {
+    val key = (run, what.piece)
+    // A file that is written once more begins the piece anew: what came before is superseded.
+    val there = pieces.get(key).filterNot { piece =>
+      piece.isComplete || piece.members.get(what.relative).exists(_.isClosed)
+    }
+    val piece = there.getOrElse {
+      val generation = generations.getOrElse(key, 0L) + 1
+      generations(key) = generation
+      pieces.get(key).foreach(forget)
+      val fresh = new HeldPiece(run, what, generation, files, conf)
+      pieces(key) = fresh
+      fresh
+    }
+    piece.members(what.relative) = new Member(file, what, local)
+    piece
+  }
+
+  private[commit] def closed(piece: HeldPiece, member: Member, bytes: Long, ns: Long): Unit = {
+    val isComplete = synchronized {
+      member.isClosed = true
+      member.bytes = bytes
+      piece.steps("local write") = piece.steps.getOrElse("local write", 0L) + ns / 1000000
+      if (piece.has(member)) {
+        if (member.local.isDefined) localBytes += bytes
+        piece.isComplete
+      } else {
+        member.local.foreach(_.delete())
+        false
+      }
+    }
+    if (isComplete) {
+      Failpoint.reach("after_local", piece.run, piece.what.batch)
+      tellWritten(piece) match {
+        case standing: Standing =>
+          forgetCopied(piece.run, standing)
+          Copier.take(piece, standing)
+        case NotReleasing => synchronized(forget(piece))
+      }
+    }
+  }
+
+  private[commit] def cancelled(piece: HeldPiece, member: Member): Unit = synchronized {
+    if (piece.has(member)) piece.members.remove(member.what.relative)
+    member.local.foreach(_.delete())
+    if (piece.members.isEmpty) pieces.remove((piece.run, piece.what.piece))
+    notifyAll()
+  }
+
+  /** Nobody waits for the piece any more: its batch was committed without it. */
+  private[commit] def dropped(piece: HeldPiece): Unit = synchronized(forget(piece))
+
+  /** With a log the local copy serves loads until the location has the file. */
+  private[commit] def durable(piece: HeldPiece, isInLocation: Boolean): Unit = synchronized {
+    piece.isDurable = true
+    if (isInLocation) forget(piece)
+    notifyAll()
+  }
+
+  private[commit] def forgetCopied(run: String, standing: Standing): Unit = synchronized {
+    pieces.values
+      .filter(p => p.run == run && p.isDurable && p.what.batch <= standing.copied)
+      .toSeq
+      .foreach(forget)
+  }
+
+  private[commit] def forgetRun(run: String): Unit = synchronized {
+    pieces.values.filter(_.run == run).toSeq.foreach(forget)
+    generations.keySet.filter(_._1 == run).toSeq.foreach(generations.remove)
+  }
+
+  private[commit] def isSuperseded(piece: HeldPiece): Boolean = synchronized {
+    !pieces.get((piece.run, piece.what.piece)).contains(piece)
+  }
+
+  private def forget(piece: HeldPiece): Unit = {
+    if (pieces.get((piece.run, piece.what.piece)).contains(piece)) {
+      pieces.remove((piece.run, piece.what.piece))
+    }
+    piece.members.values.foreach { member =>
+      member.local.foreach { local =>
+        if (NioFiles.deleteIfExists(local.toPath)) localBytes -= member.bytes
+      }
+    }
+    notifyAll()
+  }
+
+  private def awaitSpace(settings: Settings): Unit = synchronized {
+    val end = System.nanoTime() + settings.retryMs * 1000000
+    while (localBytes > settings.localBytesMax && System.nanoTime() < end) wait(50)
+    if (localBytes > settings.localBytesMax) {
+      throw new TryAgain(
+        "local_space",
+        s"$localBytes bytes of state wait to become durable, more than " +
+          s"${Settings.LocalBytesKey} = ${settings.localBytesMax}, for ${settings.retryMs / 1000} " +
+          "s; the checkpoint store is too slow for this query, or does not answer")
+    }
+  }
+
+  private[commit] def localFailure(local: File, e: IOException): IOException = new IOException(
+    s"the state of a batch cannot be written to ${local.getParent} (${e.getMessage}); free space " +
+      s"there, or set ${Settings.LocalFolderKey} to a folder with more",
+    e)
+}
+
+/** A file on its way to the local folder. */
+private final class HeldStream(piece: HeldPiece, member: Member, local: File, out: OutputStream)
+    extends CancellableFSDataOutputStream(out) {
+  private var isOver = false
+
+  override def close(): Unit = if (!isOver) {
+    isOver = true
+    val start = System.nanoTime()
+    try out.close()
+    catch {
+      case e: IOException =>
+        HeldState.cancelled(piece, member)
+        throw HeldState.localFailure(local, e)
+    }
+    HeldState.closed(piece, member, local.length(), System.nanoTime() - start)
+  }
+
+  override def cancel(): Unit = if (!isOver) {
+    isOver = true
+    try out.close()
+    finally HeldState.cancelled(piece, member)
+  }
+}
+
+/**
+ * The file that makes a snapshot whole; its close waits until the snapshot may be seen. One that
+ * its batch was to wait for, and did not, is of an attempt that was given up: it is dropped.
+ */
+private final class SnapshotStream(
+    run: String,
+    what: StateFile,
+    piece: Option[(HeldPiece, Member)],
+    isExpected: Boolean,
+    inner: CancellableFSDataOutputStream,
+    settings: Settings)
+    extends CancellableFSDataOutputStream(inner) {
+  private var isOver = false
+
+  override def close(): Unit = if (!isOver) {
+    try {
+      if (piece.isDefined) Copier.await(run, settings.retryMs)(_.released >= what.batch)
+      else Copier.await(run, settings.retryMs)(_.copied >= what.batch)
+      if (isExpected && isCommitted) drop() else inner.close()
+    } catch {
+      case e: Throwable =>
+        cancel()
+        throw e
+    }
+    if (!isOver) piece.foreach { case (held, member) =>
+      member.isDurable = true
+      HeldState.closed(held, member, 0, 0)
+    }
+    isOver = true
+  }
+
+  override def cancel(): Unit = if (!isOver) {
+    isOver = true
+    inner.cancel()
+    piece.foreach { case (held, member) => HeldState.cancelled(held, member) }
+  }
+
+  private def drop(): Unit = {
+    isOver = true
+    inner.cancel()
+    piece.foreach { case (held, _) => HeldState.dropped(held) }
+  }
+
+  private def isCommitted: Boolean = Releases.ask(HowFar(run)) match {
+    case standing: Standing => standing.committed >= what.batch
+    case NotReleasing => false
+  }
+}

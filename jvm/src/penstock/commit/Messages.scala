@@ -1,0 +1,70 @@
+package penstock.commit
+
+/** Where in the log a checkpoint file is. The path is relative to the checkpoint's root. */
+final case class FileEntry(path: String, entry: Long)
+
+/** What a writer of state tells the driver. Every message may be sent twice. */
+sealed trait Message extends Serializable {
+  def run: String
+}
+
+/** How far is this run? */
+final case class HowFar(run: String) extends Message
+
+/** Ack 1: the piece is complete on its writer. */
+final case class Wrote(run: String, event: PieceWritten) extends Message
+
+/** A piece that is durable: in the log under these entries, else in the location. */
+final case class Durable(event: PieceDurable, entries: Seq[FileEntry], stepsMs: Map[String, Long])
+
+private[commit] object Durable {
+  def of(piece: HeldPiece, entries: Seq[FileEntry]): Durable = Durable(
+    PieceDurable(piece.what.batch, piece.what.piece, Releases.writer, piece.generation),
+    entries,
+    piece.steps.toMap)
+}
+
+/** Ack 2. */
+final case class MadeDurable(run: String, pieces: Seq[Durable]) extends Message
+
+/** Files of a committed batch are in the location as well. */
+final case class Placed(run: String, batch: Long, paths: Seq[String]) extends Message
+
+/** The piece cannot be made durable; the reason names who must act. */
+final case class GaveUp(run: String, reason: String) extends Message
+
+/** A load misses this piece: is it on its way? */
+final case class WhereIs(run: String, batch: Long, piece: String) extends Message
+
+/** The driver's answer: how far the run is, or that it does not release anything. */
+sealed trait Answer extends Serializable
+
+case object NotReleasing extends Answer
+
+final case class Standing(
+    query: String,
+    instance: Option[Long],
+    released: Long,
+    committed: Long,
+    copied: Long,
+    stopped: Option[String],
+    asked: Whereabouts)
+    extends Answer {
+
+  /** With a log, state may be appended at once: it is nobody's until a marker names it. */
+  def withLog: Boolean = instance.isDefined
+}
+
+sealed trait Whereabouts extends Serializable
+
+object Whereabouts {
+
+  /** Not asked for, or nothing is known of it. */
+  case object Unknown extends Whereabouts
+
+  /** It will be in the checkpoint location. */
+  case object OnItsWay extends Whereabouts
+
+  /** Its writer is gone, and nobody else has it. */
+  case object Lost extends Whereabouts
+}

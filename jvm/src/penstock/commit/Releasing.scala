@@ -1,0 +1,45 @@
+package penstock.commit
+
+import java.util.concurrent.ConcurrentHashMap
+
+import penstock.TryAgain
+
+/** What a writer or reader of state on this JVM asks the driver. */
+object Releasing {
+  private val PollMs = 10L
+  private val KnownMax = 1000
+  private val known = new ConcurrentHashMap[String, java.lang.Boolean]()
+
+  /** Whether the run holds its state back; settled before its first task runs. */
+  def isReleasing(run: String): Boolean = {
+    if (known.size > KnownMax) known.clear()
+    known.computeIfAbsent(run, r => Releases.ask(HowFar(r)) != NotReleasing)
+  }
+
+  /**
+   * Waits for a file that another JVM has written: true when it has arrived, false if the driver
+   * knows nothing of it. Throws if it is lost, or does not come.
+   */
+  def awaitArrival(run: String, what: StateFile, settings: Settings)(
+      hasArrived: => Boolean): Boolean = {
+    val end = System.nanoTime() + settings.retryMs * 1000000
+    def where: Whereabouts = Releases.ask(WhereIs(run, what.batch, what.piece)) match {
+      case standing: Standing => standing.asked
+      case NotReleasing => Whereabouts.Unknown
+    }
+    var arrived = hasArrived
+    var at = where
+    while (!arrived && at == Whereabouts.OnItsWay && System.nanoTime() < end) {
+      Thread.sleep(PollMs)
+      arrived = hasArrived
+      at = where
+    }
+    if (!arrived && at != Whereabouts.Unknown) {
+      throw new TryAgain(
+        "state_lost",
+        s"${what.relative} is ${if (at == Whereabouts.Lost) "lost with its executor" else "late"}; " +
+          "the query goes on from the last durable batch when restarted")
+    }
+    arrived || hasArrived
+  }
+}

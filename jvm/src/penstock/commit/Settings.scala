@@ -1,0 +1,80 @@
+package penstock.commit
+
+import org.apache.hadoop.conf.Configuration
+
+import penstock.BadCall
+
+/** How commits are made. */
+sealed abstract class Mode(val name: String)
+
+object Mode {
+
+  /** As Spark does it: everything on the path of the batch. */
+  case object Sync extends Mode("sync")
+
+  /** State files are copied to the checkpoint location behind the query; all else as Spark does. */
+  case object AsyncCheckpoint extends Mode("asyncckpt")
+
+  /** The whole commit leaves the path of the batch. */
+  case object Full extends Mode("full")
+
+  val all: Seq[Mode] = Seq(Sync, AsyncCheckpoint, Full)
+}
+
+/** The settings of the commit, read from a Hadoop configuration made by Spark. */
+final class Settings(conf: Configuration) {
+  import Settings._
+
+  val mode: Mode = {
+    val told = conf.get(ModeKey, Mode.Full.name)
+    Mode.all
+      .find(_.name == told)
+      .getOrElse(
+        throw new BadCall(
+          "bad_setting",
+          s"$ModeKey is '$told'; it takes ${Mode.all.map(_.name).mkString(", ")}"))
+  }
+
+  /** How long a write that fails is repeated before the query is stopped. */
+  def retryMs: Long = number(RetryKey, RetrySecondsDefault) * 1000
+
+  /** How many batches the location may be behind the log. */
+  def behind: Long = number(BehindKey, 8)
+
+  /** Threads per JVM that flush, checkpoint and copy. */
+  def threads: Int = number(ThreadsKey, 4).toInt
+
+  /** Bytes of state files a JVM may hold before writers wait. */
+  def localBytesMax: Long = number(LocalBytesKey, 1L << 30)
+
+  /** The folder for files that are not durable yet; None: Spark's own. */
+  def localFolder: Option[String] = Option(conf.get(LocalFolderKey)).filter(_.nonEmpty)
+
+  /** Whether a commit also waits for the compaction that the one before it began. */
+  def awaitCompaction: Boolean = conf.getBoolean(AwaitCompactionKey, false)
+
+  private def number(key: String, default: Long): Long = {
+    val told = conf.get(key)
+    if (told == null) default
+    else
+      told.toLongOption
+        .filter(_ > 0)
+        .getOrElse(throw new BadCall("bad_setting", s"$key is '$told'; it takes a number above 0"))
+  }
+}
+
+object Settings {
+  private val RetrySecondsDefault = 60L
+
+  /** The same as the instance's, from settings of another kind. */
+  def retryMs(get: String => String): Long =
+    get(RetryKey).toLongOption.getOrElse(RetrySecondsDefault) * 1000
+
+  val ModeKey = "spark.penstock.commit.mode"
+  val RetryKey = "spark.penstock.commit.retrySeconds"
+  val BehindKey = "spark.penstock.commit.behind"
+  val ThreadsKey = "spark.penstock.commit.threads"
+  val AwaitCompactionKey = "spark.penstock.commit.awaitCompaction"
+  val LocalFolderKey = "spark.penstock.local.dir"
+  val LocalBytesKey = "spark.penstock.local.maxBytes"
+}

@@ -1,0 +1,70 @@
+package penstock.commit
+
+import penstock.Failpoint
+
+/** Copies the files of a piece to the checkpoint location, each whole or not at all. */
+private object StateCopies {
+  private val locks = Array.fill(64)(new Object)
+
+  def copy(piece: HeldPiece): Seq[String] = piece.members.values.toSeq.flatMap { member =>
+    member.local.map { local =>
+      // Two writes of one path must reach the location in the order they were made.
+      lockOf(member.what.relative).synchronized {
+        if (!HeldState.isSuperseded(piece)) WholeFile.copy(piece.files, local, member.file)
+      }
+      member.what.relative
+    }
+  }
+
+  private def lockOf(path: String): Object = locks(Math.floorMod(path.hashCode, locks.length))
+}
+
+/** Without a log, or for a large piece: the copy in the location is what makes it durable. */
+private[commit] final class CopyingState(piece: HeldPiece, standing: Standing)
+    extends Repeated(new Settings(piece.conf)) {
+
+  override def name: String = s"copying state of batch ${piece.what.batch} (${piece.what.piece})"
+
+  override protected def isPointless: Boolean = HeldState.isSuperseded(piece)
+
+  override protected def once(): Unit = {
+    Failpoint.reach("before_state", standing.query, piece.what.batch)
+    val start = System.nanoTime()
+    StateCopies.copy(piece)
+    piece.steps("copy state") = (System.nanoTime() - start) / 1000000
+    HeldState.durable(piece, isInLocation = true)
+    Releases.ask(MadeDurable(piece.run, Seq(Durable.of(piece, Nil)))) match {
+      case now: Standing => HeldState.forgetCopied(piece.run, now)
+      case NotReleasing => HeldState.forgetRun(piece.run)
+    }
+  }
+
+  override protected def giveUp(e: Throwable): Unit = {
+    val reason = s"$name to ${piece.members.values.head.file.getParent} failed: ${e.getMessage}. " +
+      "Make it writable again and restart the query: it goes on from the last durable batch"
+    logError(reason, e)
+    Releases.ask(GaveUp(piece.run, reason))
+    ()
+  }
+}
+
+/** With a log: the piece is durable there, and the location follows. */
+private[commit] final class PlacingState(piece: HeldPiece, standing: Standing)
+    extends Repeated(new Settings(piece.conf)) {
+
+  override def name: String =
+    s"placing state of batch ${piece.what.batch} of query ${standing.query} (${piece.what.piece})"
+
+  override protected def isPointless: Boolean = HeldState.isSuperseded(piece)
+
+  override protected def once(): Unit = {
+    val paths = StateCopies.copy(piece)
+    Releases.ask(Placed(piece.run, piece.what.batch, paths)) match {
+      case now: Standing => HeldState.forgetCopied(piece.run, now)
+      case NotReleasing => HeldState.forgetRun(piece.run)
+    }
+  }
+
+  /** The driver reads the piece from the log when nobody places it. */
+  override protected def giveUp(e: Throwable): Unit = logWarning(s"$name failed", e)
+}

@@ -1,0 +1,158 @@
+"""What the commit refuses, at start or at the moment it happens; and that nothing is lost by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.client import Client
+
+Fresh = Callable[[str], str]
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+SPARKS_DEFAULT = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+MODE = "spark.penstock.commit.mode"
+RETRY = "spark.penstock.commit.retrySeconds"
+LOCAL = "spark.penstock.local.dir"
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+
+@pytest.fixture(autouse=True)
+def as_before(spark: SparkSession, faults: Path) -> Iterator[None]:
+    """The session's settings, whatever a test does to them; and no faults."""
+    before = {key: spark.conf.get(key, None) for key in (PROVIDER, FORMAT, MODE, RETRY, LOCAL)}
+    yield
+    faults.unlink(missing_ok=True)
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
+
+
+class Job:
+    """A stateful query from one stream to another, or to files."""
+
+    def __init__(self, spark: SparkSession, client: Client, fresh: Fresh, folder: Path) -> None:
+        self._spark = spark
+        self._client = client
+        self.given, self.made = fresh("given"), fresh("made")
+        self.folder = folder
+        self.checkpoint = folder / "checkpoint"
+        self._sent = 0
+        client.create(self.given, "n bigint")
+        self.feed()
+
+    def feed(self) -> None:
+        numbers = range(self._sent, self._sent + 10)
+        self._client.append(self.given, pa.table({"n": pa.array(numbers, pa.int64())}))
+        self._sent += 10
+
+    def start(self, scheme: str = "file", *, once: bool = True) -> StreamingQuery:
+        counts = self._spark.readStream.format("penstock").load(self.given).groupBy("n").count()
+        writer = counts.writeStream.outputMode("update").option(
+            "checkpointLocation", f"{scheme}://{self.checkpoint}"
+        )
+        if once:
+            writer = writer.trigger(availableNow=True)
+        return writer.format("penstock").start(self.made)
+
+    def run(self, scheme: str = "file") -> None:
+        self.start(scheme).awaitTermination(120)
+
+    def seen(self) -> list[int]:
+        return sorted(self._client.read(self.made)["n"].to_pylist())
+
+    def all_sent(self) -> list[int]:
+        return list(range(self._sent))
+
+
+@pytest.fixture
+def job(spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path) -> Job:
+    return Job(spark, client, fresh, tmp_path)
+
+
+def test_an_unknown_mode_names_the_ones_there_are(spark: SparkSession, job: Job) -> None:
+    spark.conf.set(MODE, "sometimes")
+    with pytest.raises(Exception, match="'sometimes'; it takes sync, asyncckpt, full"):
+        job.run()
+
+
+def test_a_provider_that_spark_would_override_is_refused(spark: SparkSession, job: Job) -> None:
+    ours = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, SPARKS_DEFAULT)
+    spark.conf.set(FORMAT, "1")
+    job.run()
+    job.feed()
+    spark.conf.set(PROVIDER, str(ours))
+    with pytest.raises(StreamingQueryException, match="provider_overridden"):
+        job.run()
+    spark.conf.set(PROVIDER, SPARKS_DEFAULT)
+    job.run()
+    assert job.seen() == job.all_sent()
+
+
+def test_a_checkpoint_of_a_newer_format_is_refused(job: Job) -> None:
+    job.run()
+    job.feed()
+    offsets = job.checkpoint / "offsets" / "0"
+    text = offsets.read_text()
+    offsets.write_text(text.replace("v1", "v99", 1))
+    (job.checkpoint / "offsets" / ".0.crc").unlink(missing_ok=True)
+    with pytest.raises(StreamingQueryException, match="v99"):
+        job.run()
+    offsets.write_text(text)
+    job.run()
+    assert job.seen() == job.all_sent()
+
+
+def test_two_queries_on_one_checkpoint_stop_at_the_first_file_both_write(job: Job) -> None:
+    job.run()
+    query = job.start(once=False)
+    query.processAllAvailable()
+    done = {int(p.name) for p in (job.checkpoint / "offsets").iterdir() if p.name.isdigit()}
+    (job.checkpoint / "offsets" / str(max(done) + 1)).write_text("v1\nof another query\n")
+    job.feed()
+    with pytest.raises(StreamingQueryException, match="two_queries"):
+        query.awaitTermination(60)
+
+
+def test_a_store_that_does_not_take_files_stops_the_query_by_its_name(
+    spark: SparkSession, job: Job, faults: Path
+) -> None:
+    job.run("faulty")
+    spark.conf.set(RETRY, "2")
+    faults.write_text("fail create\n")
+    job.feed()
+    query = job.start("faulty", once=False)
+
+    def go_on() -> None:
+        for _ in range(20):
+            query.processAllAvailable()
+            job.feed()
+
+    with pytest.raises(StreamingQueryException, match=r"faulty:.*does not take"):
+        go_on()
+    faults.unlink()
+    job.run("faulty")
+    assert job.seen() == job.all_sent()
+
+
+def test_a_local_folder_that_cannot_be_used_is_named(spark: SparkSession, job: Job) -> None:
+    taken = job.folder / "taken"
+    taken.write_text("a file")
+    spark.conf.set(LOCAL, str(taken))
+    # The folder of a JVM is made once, so a session that has one already goes on with it.
+    try:
+        job.run()
+    except StreamingQueryException as error:
+        assert str(taken) in str(error)  # noqa: PT017
+    spark.conf.unset(LOCAL)
+    job.run()
+    assert job.seen() == job.all_sent()

@@ -1,0 +1,201 @@
+"""Every stateful operator of Spark, its commits behind it, stopped and started again in between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import LongType, StructField, StructType
+
+from penstock.client import Client
+
+Fresh = Callable[[str], str]
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ROWS = 400
+KEYS = 8
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+JOIN = "spark.sql.streaming.join.stateFormatVersion"
+
+
+def rows(first: int, count: int) -> pa.Table:
+    """Row n is of key n % KEYS, n tenths of a second after the start; every tenth comes twice."""
+    numbers = [n for n in range(first, first + count) for _ in range(2 if n % 10 == 0 else 1)]
+    return pa.table(
+        {
+            "n": pa.array(numbers, pa.int64()),
+            "key": pa.array([n % KEYS for n in numbers], pa.int64()),
+            "at": pa.array(
+                [START + timedelta(milliseconds=100 * n) for n in numbers],
+                pa.timestamp("us", "UTC"),
+            ),
+        }
+    )
+
+
+NUMBERS = rows(0, ROWS)["n"].to_pylist()
+COUNTS = Counter(n % KEYS for n in NUMBERS)
+OUT = StructType([StructField("key", LongType()), StructField("count", LongType())])
+
+
+def aggregate(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("key").count()
+
+
+def deduplicate(frame: DataFrame) -> DataFrame:
+    return frame.dropDuplicates(["n"]).select("key", "n")
+
+
+def deduplicate_within_watermark(frame: DataFrame) -> DataFrame:
+    return (
+        frame.withWatermark("at", "1 hour").dropDuplicatesWithinWatermark(["n"]).select("key", "n")
+    )
+
+
+def sessions(frame: DataFrame) -> DataFrame:
+    gap = f.session_window("at", "5 seconds")
+    return frame.groupBy(gap, "key").count().select("key", "count")
+
+
+def join(frame: DataFrame) -> DataFrame:
+    left = frame.select(f.col("n").alias("left_n"), "key")
+    right = frame.select(f.col("n").alias("n")).where("n % 2 = 0")
+    return left.join(right, f.expr("left_n = n")).select("key", "n")
+
+
+def count_group(
+    key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+) -> Iterator[pd.DataFrame]:
+    count = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
+    state.update((count,))
+    yield pd.DataFrame({"key": [key[0]], "count": [count]})
+
+
+def pandas_state(frame: DataFrame) -> DataFrame:
+    kept = StructType([StructField("count", LongType())])
+    return frame.groupBy("key").applyInPandasWithState(
+        count_group, OUT, kept, "update", GroupStateTimeout.NoTimeout
+    )
+
+
+class CountRows(StatefulProcessor):
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        kept = StructType([StructField("count", LongType())])
+        self._count = handle.getValueState("count", kept)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        there = self._count.get()
+        count = (there[0] if there is not None else 0) + sum(len(frame) for frame in rows)
+        self._count.update((count,))
+        yield pd.DataFrame({"key": [key[0]], "count": [count]})
+
+    def close(self) -> None:
+        pass
+
+
+def transform_with_state(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("key").transformWithStateInPandas(CountRows(), OUT, "Update", "None")
+
+
+OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "aggregate": (aggregate, "update"),
+    "deduplicate": (deduplicate, "append"),
+    "deduplicate_within_watermark": (deduplicate_within_watermark, "append"),
+    "sessions": (sessions, "complete"),
+    "join": (join, "append"),
+    "pandas_state": (pandas_state, "update"),
+    "transform_with_state": (transform_with_state, "update"),
+}
+CASES = [
+    *((name, {}) for name in OPERATORS),
+    ("join", {JOIN: "3"}),
+    ("join", {JOIN: "4"}),
+    ("aggregate", {FORMAT: "1"}),
+    ("join", {FORMAT: "1"}),
+    ("aggregate", {CHANGELOG: "false"}),
+    ("sessions", {CHANGELOG: "false", FORMAT: "1"}),
+]
+
+
+def expected(name: str) -> Counter[Any]:
+    if name.startswith("deduplicate"):
+        return Counter((n % KEYS, n) for n in set(NUMBERS))
+    if name == "join":
+        there = Counter(NUMBERS)
+        return Counter({(n % KEYS, n): count * count for n, count in there.items() if n % 2 == 0})
+    return Counter(dict.fromkeys(COUNTS.items(), 1))
+
+
+def seen(client: Client, stream: str, mode: str) -> Counter[Any]:
+    found = client.read(stream).to_pylist()
+    if mode == "append":
+        return Counter(tuple(row.values()) for row in found)
+    latest = {row["key"]: row["count"] for row in found}
+    return Counter(dict.fromkeys(latest.items(), 1))
+
+
+@pytest.fixture
+def told(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """Settings for one test; the session is as it was afterwards."""
+    settings: dict[str, str] = request.getfixturevalue("settings")
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield settings
+    for key, old in before.items():
+        if old is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, old)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), CASES, ids=[f"{n}-{'-'.join(s.values()) or 'default'}" for n, s in CASES]
+)
+@pytest.mark.usefixtures("told")
+def test_an_operator_is_right_across_a_restart(
+    spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path, name: str, settings: object
+) -> None:
+    given, made = fresh("given"), fresh("made")
+    client.create(given, "n bigint, key bigint, at timestamp", substreams=2, key="key")
+    operator, mode = OPERATORS[name]
+    checkpoint = tmp_path / "checkpoint"
+    for part in range(2):
+        for batch in range(2):
+            first = (part * 2 + batch) * ROWS // 4
+            client.append(given, rows(first, ROWS // 4))
+        frame = operator(
+            spark.readStream.format("penstock").option("maxRowsPerTrigger", 1).load(given)
+        )
+        query = (
+            frame.writeStream.format("penstock")
+            .outputMode(mode)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start(made)
+        )
+        assert query.awaitTermination(120)
+    assert seen(client, made, mode) == expected(name)
+    # The session's provider is ours; what is written down is Spark's, for Spark to go on with.
+    first_offsets = (checkpoint / "offsets" / "0").read_text()
+    assert '.RocksDBStateStoreProvider"' in first_offsets
+    assert "Penstock" not in first_offsets
+    commits = {int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit()}
+    assert {0, 1, 2, 3} <= commits
