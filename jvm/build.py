@@ -2,7 +2,8 @@
 
 `python jvm/build.py` is all: no sbt, no Maven, no network. The same inputs give the same bytes, and
 unchanged inputs give no work: the jar remembers a hash of what it was made from. A failed compile
-leaves the jar of the last good one in place.
+leaves the jar of the last good one in place. `--suite` also compiles the contract suite of
+jvm/suite, which no wheel carries.
 """
 
 from __future__ import annotations
@@ -105,12 +106,12 @@ def is_current(jar: Path, inputs: str) -> bool:
         return False
 
 
-def _compile(root: Path, out: Path) -> None:
+def _compile(sources: list[Path], out: Path, *more: Path) -> None:
     jars = spark_jars()
-    class_path = os.pathsep.join(str(p) for p in sorted(jars.glob("*.jar")))
+    class_path = os.pathsep.join(str(p) for p in [*sorted(jars.glob("*.jar")), *more])
     command = [str(find_java()), "-Xss8m", "-Xmx1g", "-cp", f"{jars}{os.sep}*"]
     command += ["scala.tools.nsc.Main", "-classpath", class_path, "-d", str(out), *SCALA_OPTIONS]
-    done = subprocess.run([*command, *map(str, scala_sources(root))], check=False)
+    done = subprocess.run([*command, *map(str, sources)], check=False)
     if done.returncode:
         raise CannotBuild("the Scala sources do not compile; the messages are above")
 
@@ -150,7 +151,7 @@ def build(root: Path = ROOT, *, force: bool = False) -> tuple[Path, bool]:
     if not force and is_current(target, inputs):
         return target, False
     with tempfile.TemporaryDirectory(prefix="penstock-jar-") as scratch:
-        _compile(root, Path(scratch))
+        _compile(scala_sources(root), Path(scratch))
         _pack(root, Path(scratch), inputs, target)
     for other in target.parent.glob("penstock-spark*.jar"):
         if other != target:
@@ -158,17 +159,40 @@ def build(root: Path = ROOT, *, force: bool = False) -> tuple[Path, bool]:
     return target, True
 
 
+def build_suite(root: Path, jar: Path) -> str:
+    """Compile the contract suite against the jar; returns the class path that runs it."""
+    sources = sorted((root / "jvm" / "suite").glob("*.scala"))
+    digest = hashlib.sha256(inputs_hash(root).encode())
+    for path in sources:
+        digest.update(path.read_bytes())
+    classes, told = root / "build" / "suite", root / "build" / "suite.inputs"
+    if not told.exists() or told.read_text(encoding="utf-8") != digest.hexdigest():
+        told.unlink(missing_ok=True)
+        shutil.rmtree(classes, ignore_errors=True)
+        classes.mkdir(parents=True)
+        _compile(sources, classes, jar)
+        told.write_text(digest.hexdigest(), encoding="utf-8")
+    return os.pathsep.join([str(classes), str(jar), f"{spark_jars()}{os.sep}*"])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="build the Spark plug-in's jar")
     parser.add_argument("--force", action="store_true", help="compile even if nothing changed")
     parser.add_argument("--java", action="store_true", help="only say which java would be used")
+    parser.add_argument(
+        "--suite", action="store_true", help="compile the suite too; say its class path"
+    )
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout to build")
     asked = parser.parse_args()
     try:
         if asked.java:
             print(find_java())
             return 0
-        path, compiled = build(asked.root.resolve(), force=asked.force)
+        root = asked.root.resolve()
+        path, compiled = build(root, force=asked.force)
+        if asked.suite:
+            print(build_suite(root, path))
+            return 0
     except CannotBuild as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,0 +1,187 @@
+package org.apache.spark.sql.execution.streaming.state.contract
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
+
+import Checks._
+import Rows._
+
+/** A run with a release queue: what is held back, what waits for it, and what does not. */
+object HeldCases extends Cases {
+  private def full(variant: Variant): Option[String] =
+    Option.when(variant.mode != "full")("only mode full takes the commit off the task's path")
+
+  private def single(variant: Variant): Option[String] =
+    Option.when(variant.families)("a load with column families waits for their snapshot")
+
+  private def task(
+      world: World,
+      of: StateStoreProvider,
+      version: Long,
+      rows: ((String, Int), Int)*): Unit = {
+    val store = world.getStore(of, version)
+    put(store, rows: _*)
+    world.begin(version)
+    world.commitTask(store)
+    world.end(version, Seq(store.id))
+  }
+
+  check("a_commit_that_is_held_back_delays_only_the_one_after_the_next", allOf(held, full)) { world =>
+    // batch 1: its offsets are held for two seconds. batch 2 computes on its state at once; the
+    // commit of batch 2 waits for batch 1, and the load of batch 3 for the commit of batch 2.
+    val provider = world.provider(minDeltas = 100)
+    world.batch(provider, 0, ("a", 1) -> 1)
+    world.settle()
+    world.location.hold(1)
+    val first = tookMs(task(world, provider, 1, ("b", 2) -> 2))
+    val second = tookMs(task(world, provider, 2, ("c", 3) -> 3))
+    holds(s"two batches take no two seconds ($first and $second ms)")(first + second < 1500)
+    holds(s"nothing of them is in the location: ${world.files()}") {
+      !world.hasVersion(2) && !world.hasVersion(3)
+    }
+    val third = aside(world.getStore(provider, 3))
+    Thread.sleep(2000 - math.min(1500, first + second))
+    holds("the load of batch 3 waits")(!third.isOver)
+    world.location.letGo()
+    val store = third.join()
+    equal("version 3", all(store).keySet, Set(("a", 1), ("b", 2), ("c", 3)))
+    put(store, ("d", 4) -> 4)
+    world.commit(store)
+    equal("version 4", world.readAnew(4).size, 4)
+  }
+
+  check("state_that_is_held_back_is_served_to_this_run_only", allOf(held, changelog, single)) { world =>
+    val provider = world.provider(minDeltas = 100)
+    world.batch(provider, 0, ("a", 1) -> 1)
+    world.settle()
+    world.location.hold(1)
+    task(world, provider, 1, ("b", 2) -> 2)
+    val other = world.provider(minDeltas = 100)
+    equal("version 2 in this run", world.read(other, 2).size, 2)
+    world.location.letGo()
+    world.settle()
+    world.restart()
+    equal("version 2 in the next", world.readAnew(2).size, 2)
+  }
+
+  check("metrics_of_a_commit_that_is_held_back_are_its_own", allOf(held, full)) { world =>
+    val provider = world.provider(minDeltas = 100)
+    world.batch(provider, 0, ("a", 1) -> 1)
+    world.settle()
+    world.location.hold(1)
+    task(world, provider, 1, ("b", 2) -> 2)
+    val store = world.getStore(provider, 2)
+    put(store, ("c", 3) -> 3, ("d", 4) -> 4)
+    world.begin(2)
+    world.commitTask(store)
+    val metrics = store.metrics
+    world.location.letGo()
+    world.end(2, Seq(store.id))
+    equal("the number of keys", metrics.numKeys, 4L)
+    holds("there are custom metrics")(metrics.customMetrics.nonEmpty)
+    world.settle()
+  }
+
+  check("a_commit_whose_thread_dies_before_it_begins_is_made_all_the_same", allOf(held, full)) {
+    world =>
+      val provider = world.provider(minDeltas = 100)
+      world.batch(provider, 0, ("a", 1) -> 1)
+      world.settle()
+      world.location.hold(1)
+      task(world, provider, 1, ("b", 2) -> 2)
+      task(world, provider, 2, ("c", 3) -> 3)
+      eventually("the commit waits for the batch before")(committer.isDefined)
+      val thread = committer.get
+      thread.interrupt()
+      thread.join(5000)
+      holds("its thread is dead")(!thread.isAlive)
+      world.location.letGo()
+      equal("version 3", world.read(provider, 3).size, 3)
+      equal("version 3 anew", world.readAnew(3).size, 3)
+  }
+
+  check("a_task_that_is_killed_in_its_commit_can_be_aborted_and_run_again", held) { world =>
+    // The second attempt is made by the same provider, as on an executor that lives on.
+    val provider = world.provider(minDeltas = 100)
+    world.batch(provider, 0, ("a", 1) -> 1)
+    world.settle()
+    world.location.hold(1)
+    task(world, provider, 1, ("b", 2) -> 2)
+    val store = world.getStore(provider, 2)
+    put(store, ("c", 99) -> 99)
+    world.begin(2)
+    val killed = aside {
+      try store.commit()
+      finally if (!store.hasCommitted) store.abort()
+    }
+    Thread.sleep(300)
+    killed.thread.interrupt()
+    Thread.sleep(300)
+    world.location.letGo()
+    try killed.join()
+    catch { case e: Throwable if !e.isInstanceOf[Broken] => }
+    world.queue.check()
+    val again = world.getStore(provider, 2)
+    put(again, ("c", 3) -> 3)
+    world.commit(again)
+    equal("version 3", world.readAnew(3), Map(("a", 1) -> 1, ("b", 2) -> 2, ("c", 3) -> 3): Pairs)
+  }
+
+  check("a_provider_that_is_closed_loses_nothing_that_is_on_its_way", held) { world =>
+    val provider = world.provider(scheme = "faulty")
+    world.batch(provider, 0, ("a", 1) -> 1)
+    world.settle()
+    world.faults("faulty", "hang create")
+    val closing = aside {
+      task(world, provider, 1, ("b", 2) -> 2)
+      provider.close()
+    }
+    Thread.sleep(300)
+    world.faults("faulty")
+    closing.join()
+    equal("version 2", world.readAnew(2), Map(("a", 1) -> 1, ("b", 2) -> 2): Pairs)
+  }
+
+  check("another_provider_waits_for_state_that_is_on_its_way", held) { world =>
+    val provider = world.provider(minDeltas = 100)
+    world.batch(provider, 0, ("a", 1) -> 1)
+    world.settle()
+    world.location.hold(1)
+    task(world, provider, 1, ("b", 2) -> 2)
+    val reading = aside(world.read(world.provider(minDeltas = 100), 2))
+    Thread.sleep(300)
+    world.location.letGo()
+    equal("version 2", reading.join(), Map(("a", 1) -> 1, ("b", 2) -> 2): Pairs)
+  }
+
+  check("many_stores_do_not_wait_for_one_another_in_a_ring", allOf(held, full)) { world =>
+    // More stores than threads that flush and upload. Store 0 is slow to flush its first batch, and
+    // all others have made their second one meanwhile: their uploads wait for that of store 0.
+    val providers = (0 until 7).map(n => world.provider(partition = n))
+    val stores = providers.map(world.getStore(_, 0, force = true))
+    stores.foreach(put(_, ("a", 1) -> 1))
+    val isSlow = world.slowCommit(0)
+    world.begin(0)
+    stores.foreach(world.commitTask)
+    world.end(0, stores.map(_.id))
+    world.begin(1)
+    val next = providers.tail.map(world.getStore(_, 1, force = true))
+    next.foreach { store =>
+      put(store, ("b", 2) -> 2)
+      world.commitTask(store)
+    }
+    Thread.sleep(300)
+    isSlow.close()
+    val last = world.getStore(providers.head, 1, force = true)
+    world.commitTask(last)
+    world.end(1, (last +: next).map(_.id))
+    eventually("both batches are committed", 10000)(world.location.has("commits/1"))
+  }
+
+  private def committer: Option[Thread] = Thread.getAllStackTraces.asScala.collectFirst {
+    case (thread, at) if thread.getName.matches("penstock-commit-\\d+") &&
+        at.exists(_.getMethodName == "awaitDurable") =>
+      thread
+  }
+}

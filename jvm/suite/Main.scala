@@ -1,0 +1,93 @@
+package org.apache.spark.sql.execution.streaming.state.contract
+
+import java.io.{PrintWriter, StringWriter}
+import java.nio.file.{Files, Path}
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.node.ObjectNode
+import penstock.client.Gateway
+
+/**
+ * Runs the cases for each variant in this one JVM and prints a line of JSON for each:
+ * `{"variant", "group", "case", "ok", "error", "skipped", "ms"}`. Arguments: a folder to work in,
+ * and, to run less than everything, words of which `variant:group:case` must have one.
+ */
+object Main {
+  private val Stock = "RocksDBStateStoreProvider"
+  private val Ours = "PenstockStateStoreProvider"
+
+  private val variants = Seq(
+    Variant("hdfs", "HDFSBackedStateStoreProvider"),
+    Variant("rocksdb", Stock),
+    Variant("rocksdb-families-changelog", Stock, families = true, codec = "zstd", changelog = true),
+    Variant("rocksdb-changelog-v2", Stock, changelog = true, format = 2),
+    Variant("ours-unqueued", Ours, codec = "zstd"),
+    Variant("ours-unqueued-changelog-v2", Ours, changelog = true, format = 2),
+    Variant("ours", Ours, queue = true),
+    Variant("ours-families-changelog", Ours, families = true, codec = "zstd", changelog = true, queue = true),
+    Variant("ours-changelog", Ours, changelog = true, queue = true),
+    Variant("ours-changelog-v2", Ours, changelog = true, format = 2, queue = true),
+    Variant("ours-families-v2", Ours, families = true, codec = "zstd", format = 2, queue = true),
+    Variant("ours-asyncckpt", Ours, changelog = true, mode = "asyncckpt", queue = true))
+
+  private val groups = Seq(
+    "store" -> StoreCases,
+    "version" -> VersionCases,
+    "metric" -> MetricCases,
+    "family" -> FamilyCases,
+    "fault" -> FaultCases,
+    "zombie" -> ZombieCases,
+    "held" -> HeldCases)
+
+  def main(arguments: Array[String]): Unit = {
+    // Loggers write to standard output too; the lines of this program go to the real one.
+    val out = System.out
+    System.setOut(System.err)
+    val folder = Path.of(arguments.head)
+    val words = arguments.tail.toSeq
+    var number = 0
+    for (variant <- variants; (group, cases) <- groups; one <- cases.list) {
+      val told = s"${variant.name}:$group:${one.name}"
+      if (words.isEmpty || words.exists(told.contains)) {
+        number += 1
+        val at = Files.createDirectories(folder.resolve(s"w$number"))
+        out.println(run(variant, one, at).put("group", group).toString)
+        out.flush()
+      }
+    }
+    // Pools of the plug-in are daemons, but a case that is broken may have left anything.
+    Runtime.getRuntime.halt(0)
+  }
+
+  private def run(variant: Variant, one: Case, folder: Path): ObjectNode = {
+    val start = System.nanoTime()
+    val skipped = one.skip(variant)
+    val error = if (skipped.isDefined) None else attempt(variant, one, folder)
+    Gateway.Json
+      .createObjectNode()
+      .put("variant", variant.name)
+      .put("case", one.name)
+      .put("ok", error.isEmpty)
+      .put("error", error.orNull)
+      .put("skipped", skipped.orNull)
+      .put("ms", (System.nanoTime() - start) / 1000000)
+  }
+
+  private def attempt(variant: Variant, one: Case, folder: Path): Option[String] = {
+    val world = new World(variant, folder)
+    val failure = failureOf(one.body(world))
+    failure.orElse(failureOf(world.stop()))
+  }
+
+  private def failureOf(body: => Unit): Option[String] =
+    try {
+      body
+      None
+    } catch {
+      case NonFatal(e) =>
+        val text = new StringWriter
+        e.printStackTrace(new PrintWriter(text))
+        Some(text.toString)
+    }
+}

@@ -1,0 +1,278 @@
+package org.apache.spark.sql.execution.streaming.state.contract
+
+import java.nio.file.{Files, Path}
+import java.util.UUID
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{Path => HadoopPath}
+import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
+
+import penstock.commit._
+
+/** A provider with its settings; `queue` says whether the run has a release queue. */
+final case class Variant(
+    name: String,
+    provider: String,
+    families: Boolean = false,
+    codec: String = "lz4",
+    changelog: Boolean = false,
+    format: Int = 1,
+    mode: String = "full",
+    queue: Boolean = false) {
+  def isRocksDB: Boolean = !provider.startsWith("HDFS")
+  def isOurs: Boolean = provider.startsWith("Penstock")
+}
+
+/**
+ * One checkpoint location and one run of a query on it. Plays Spark's driver: tells the release
+ * queue of offsets and commits, and remembers the id of each version that counts.
+ */
+final class World(val variant: Variant, folder: Path) {
+  import World._
+
+  val root: Path = folder.resolve("checkpoint")
+  private var run = UUID.randomUUID()
+  private val ids = mutable.Map.empty[(Int, Long), String]
+  private val begun = mutable.Set.empty[Long]
+  private val ended = mutable.Set.empty[Long]
+  private val providers = mutable.Buffer.empty[StateStoreProvider]
+  private val from = mutable.Map.empty[StateStore, StateStoreProvider]
+  private val stores = mutable.Buffer.empty[LocationStore]
+  private var releasing: Option[ReleaseQueue] = None
+  private var retrySeconds = 20
+  start(0)
+
+  def queue: ReleaseQueue = releasing.get
+  def location: LocationStore = stores.last
+
+  /** `scheme` is one of plain, faulty and late: the same folder, with faults of its own. */
+  def provider(
+      scheme: String = "plain",
+      keys: KeyStateEncoderSpec = Rows.plain,
+      values: StructType = Rows.valueSchema,
+      partition: Int = 0,
+      minDeltas: Int = 3): StateStoreProvider = {
+    val where = if (scheme == "plain") root.toUri.toString else s"$scheme://$root"
+    val id = StateStoreProviderId(StateStoreId(s"$where/state", 0, partition), run)
+    val made = StateStoreProvider.createAndInit(
+      id, keys.keySchema, values, keys, variant.families, storeConf(minDeltas), hadoopConf,
+      useMultipleValuesPerKey = false, None)
+    providers += made
+    made
+  }
+
+  def getStore(provider: StateStoreProvider, version: Long, force: Boolean = false): StateStore = {
+    val store = provider.getStore(version, idOf(provider.stateStoreId, version), force)
+    from(store) = provider
+    store
+  }
+
+  /** The provider that a store came from. */
+  def providerOf(store: StateStore): StateStoreProvider = from(store)
+
+  def getReadStore(from: StateStoreProvider, version: Long): ReadStateStore =
+    from.getReadStore(version, idOf(from.stateStoreId, version))
+
+  def upgrade(from: StateStoreProvider, store: ReadStateStore): StateStore =
+    from.upgradeReadStoreToWriteStore(store, store.version, idOf(store.id, store.version))
+
+  /** As a batch of one partition: offsets, the store's commit, the batch's commit. */
+  def commit(store: StateStore): Long = {
+    begin(store.version)
+    val version = commitTask(store)
+    end(store.version, Seq(store.id))
+    version
+  }
+
+  /** Only what a task does. */
+  def commitTask(store: StateStore): Long = {
+    val version = store.commit()
+    wins(store)
+    version
+  }
+
+  /** The attempt of this store is the one that counts. */
+  def wins(store: StateStore): Unit =
+    store.getStateStoreCheckpointInfo().stateStoreCkptId.foreach { id =>
+      ids((store.id.partitionId, store.version + 1)) = id
+    }
+
+  def begin(batch: Long): Unit = if (begun.add(batch)) {
+    releasing.foreach(_.offsetsWritten(batch, Array.emptyByteArray))
+  }
+
+  def end(batch: Long, of: Seq[StateStoreId]): Unit = if (ended.add(batch)) {
+    val needed = of.map { store =>
+      val id = idOf(store, batch + 1)
+      (id.getOrElse(StateFile.pieceOf("0", store.partitionId.toString, "default", batch + 1)),
+        s"state/0/${store.partitionId}/${batch + 1}${id.fold(".")(i => s"_$i.")}")
+    }
+    releasing.foreach(_.commitWritten(batch, needed.map(_._2).mkString("\n").getBytes, needed.map(_._1).toSet))
+  }
+
+  /** One batch: puts the rows on top of `version`; returns the next version. */
+  def batch(to: StateStoreProvider, version: Long, rows: ((String, Int), Int)*): Long = {
+    val store = getStore(to, version)
+    Rows.put(store, rows: _*)
+    commit(store)
+  }
+
+  def read(from: StateStoreProvider, version: Long): Rows.Pairs = {
+    val store = getReadStore(from, version)
+    try Rows.all(store)
+    finally store.release()
+  }
+
+  /** What a provider that has nothing of it in memory reads, once all is durable. */
+  def readAnew(version: Long): Rows.Pairs = {
+    settle()
+    read(provider(), version)
+  }
+
+  /** Everything handed over so far is in the location. */
+  def settle(): Unit = releasing.foreach { q =>
+    if (!q.drain(20000)) {
+      q.check()
+      throw new Broken("the release queue does not come to rest")
+    }
+  }
+
+  /** The run ends as it stands, and another begins at the first batch without a commit. */
+  def restart(): Unit = {
+    stop()
+    run = UUID.randomUUID()
+    val last = numbers("commits").maxOption.getOrElse(-1L)
+    begun.filterInPlace(_ <= last)
+    ended.filterInPlace(_ <= last)
+    start(last + 1)
+  }
+
+  /** A new run, in which a write that fails is given up after a second. */
+  def restartImpatient(): Unit = {
+    retrySeconds = 1
+    restart()
+  }
+
+  def stop(): Unit = {
+    Seq("faulty", "late").foreach(faults(_))
+    stores.foreach(_.letGo())
+    releasing.foreach { queue =>
+      queue.drain(2000)
+      Releases.ended(queue.run)
+    }
+    providers.foreach(_.close())
+    providers.clear()
+    stores.filterNot(_.wrong.isEmpty).foreach(s => throw new Broken(s.wrong.asScala.mkString("; ")))
+  }
+
+  /** Scripts the faults of one scheme; none heals it. */
+  def faults(scheme: String, lines: String*): Unit =
+    if (lines.isEmpty) {
+      Files.deleteIfExists(script(scheme))
+      ()
+    } else {
+      val fresh = Files.writeString(folder.resolve(s"$scheme.new"), lines.mkString("\n"))
+      Files.move(fresh, script(scheme), java.nio.file.StandardCopyOption.ATOMIC_MOVE)
+      ()
+    }
+
+  /** The names of what the location has of a partition, without checksums. */
+  def files(partition: Int = 0): Set[String] = {
+    val there = root.resolve(s"state/0/$partition")
+    if (!Files.isDirectory(there)) Set.empty
+    else
+      Using.resource(Files.list(there)) {
+        _.iterator.asScala.map(_.getFileName.toString).filterNot(_.endsWith(".crc")).toSet
+      }
+  }
+
+  def hasVersion(version: Long, ending: String = ""): Boolean = files().exists { name =>
+    (name.startsWith(s"$version.") || name.startsWith(s"${version}_")) && name.endsWith(ending)
+  }
+
+  def deleteVersion(version: Long): Unit =
+    files().filter(n => n.startsWith(s"$version.") || n.startsWith(s"${version}_")).foreach { name =>
+      Files.delete(root.resolve(s"state/0/0/$name"))
+    }
+
+  /** The last byte of every file of a version is lost. */
+  def cutShort(version: Long): Unit =
+    files().filter(_.startsWith(s"${version}_")).foreach { name =>
+      val file = root.resolve(s"state/0/0/$name")
+      Files.write(file, Files.readAllBytes(file).dropRight(1))
+    }
+
+  /** Commits of a partition wait until this is closed, as they do for a long flush. */
+  def slowCommit(partition: Int): java.io.Closeable = {
+    val file = new HadoopPath(s"${root.toUri}/state/0/$partition/0.zip")
+    Files.createDirectories(root.resolve(s"state/0/$partition"))
+    val files = new FileContextBasedCheckpointFileManager(file.getParent, hadoopConf)
+    HeldState.createSnapshot(run.toString, file, StateFile.of(file).get, files, hadoopConf)
+  }
+
+  private def start(first: Long): Unit = if (variant.queue) {
+    val store = new LocationStore(root, first)
+    stores += store
+    val made = new ReleaseQueue(
+      "query", run.toString, None, first, false, store, Releases.releasers(hadoopConf),
+      new Settings(hadoopConf), _ => ())
+    Releases.started(made, isActive = _ => true)
+    releasing = Some(made)
+  }
+
+  private def idOf(store: StateStoreId, version: Long): Option[String] =
+    ids.get((store.partitionId, version))
+
+  private def numbers(of: String): Seq[Long] = {
+    val there = root.resolve(of)
+    if (!Files.isDirectory(there)) Nil
+    else
+      Using.resource(Files.list(there)) {
+        _.iterator.asScala.flatMap(_.getFileName.toString.toLongOption).toSeq
+      }
+  }
+
+  private def script(scheme: String): Path = folder.resolve(s"$scheme.faults")
+
+  private def storeConf(minDeltas: Int): StateStoreConf = {
+    val sql = new SQLConf
+    val prefix = "spark.sql.streaming.stateStore"
+    sql.setConfString(s"$prefix.providerClass", s"$Package.${variant.provider}")
+    sql.setConfString(s"$prefix.compression.codec", variant.codec)
+    sql.setConfString(s"$prefix.checkpointFormatVersion", variant.format.toString)
+    sql.setConfString(s"$prefix.minDeltasForSnapshot", minDeltas.toString)
+    sql.setConfString(s"$prefix.rocksdb.changelogCheckpointing.enabled", variant.changelog.toString)
+    sql.setConfString(s"$prefix.rocksdb.lockAcquireTimeoutMs", "300")
+    StateStoreConf(sql)
+  }
+
+  private def hadoopConf: Configuration = {
+    val conf = new Configuration
+    Seq("faulty", "late").foreach { scheme =>
+      conf.set(s"fs.$scheme.impl", "penstock.testing.DelayedFileSystem")
+      conf.set(s"fs.AbstractFileSystem.$scheme.impl", "penstock.testing.DelayedFs")
+      conf.set(s"fs.$scheme.faults", script(scheme).toString)
+      conf.setBoolean(s"fs.$scheme.impl.disable.cache", true)
+    }
+    conf.set(Settings.RetryKey, retrySeconds.toString)
+    conf.set(Settings.ModeKey, variant.mode)
+    conf.set(Settings.LocalFolderKey, folder.getParent.resolve("held").toString)
+    if (variant.isOurs) {
+      conf.set(
+        SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key,
+        "penstock.checkpoint.PenstockFileManager")
+    }
+    conf
+  }
+}
+
+object World {
+  val Package = "org.apache.spark.sql.execution.streaming.state"
+}

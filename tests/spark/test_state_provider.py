@@ -1,0 +1,112 @@
+"""The contract of a state store provider: Spark's own two first, then ours, in one JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from support.sources import ROOT
+
+BUILD = ROOT / "jvm" / "build.py"
+MAIN = "org.apache.spark.sql.execution.streaming.state.contract.Main"
+LIMIT_S = 1500
+
+# Spark opens these packages of Java to itself when it starts one.
+OPENED = (
+    *("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util", "util.concurrent"),
+    "util.concurrent.atomic",
+)
+
+STOCK = ("hdfs", "rocksdb", "rocksdb-families-changelog", "rocksdb-changelog-v2")
+UNQUEUED = ("ours-unqueued", "ours-unqueued-changelog-v2")
+QUEUED = (
+    *("ours", "ours-families-changelog", "ours-changelog", "ours-changelog-v2"),
+    *("ours-families-v2", "ours-asyncckpt"),
+)
+GROUPS = ("store", "version", "metric", "family", "fault", "zombie", "held")
+
+Result = dict[str, Any]
+
+
+def build(option: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(BUILD), option], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """What every case found for every variant."""
+    folder = tmp_path_factory.mktemp("contract")
+    opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in OPENED]
+    opened.append("--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
+    command = [build("--java"), "-Xmx1g", *opened, f"-Dspark.local.dir={folder / 'local'}"]
+    command += ["-cp", build("--suite"), MAIN, str(folder / "work")]
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    with (folder / "log").open("w") as log:
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            timeout=LIMIT_S,
+            env=environment,
+            check=False,
+        )
+    assert done.returncode == 0, (folder / "log").read_text()[-4000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def of(results: list[Result], variant: str, group: str) -> list[Result]:
+    return [r for r in results if r["variant"] == variant and r["group"] == group]
+
+
+def check(results: list[Result], variant: str, group: str) -> None:
+    found = of(results, variant, group)
+    assert found, f"the suite has no group {group} for {variant}"
+    broken = [f"{r['case']}: {r['error']}" for r in found if not r["ok"]]
+    assert not broken, "\n\n".join(broken)
+    if all(r["skipped"] for r in found):
+        pytest.skip("; ".join(sorted({r["skipped"] for r in found})))
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("variant", STOCK)
+def test_a_provider_of_spark_keeps_the_contract(
+    results: list[Result], variant: str, group: str
+) -> None:
+    check(results, variant, group)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("variant", UNQUEUED)
+def test_our_provider_keeps_the_contract_with_nothing_held_back(
+    results: list[Result], variant: str, group: str
+) -> None:
+    check(results, variant, group)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("variant", QUEUED)
+def test_our_provider_keeps_the_contract_when_commits_are_held_back(
+    results: list[Result], variant: str, group: str
+) -> None:
+    check(results, variant, group)
+
+
+def test_no_clause_is_skipped_for_every_variant_of_ours(results: list[Result]) -> None:
+    ran = {r["case"] for r in results if r["variant"] in QUEUED and not r["skipped"]}
+    direct = {r["case"] for r in results if r["variant"] in UNQUEUED and not r["skipped"]}
+    assert {r["case"] for r in results} - ran - direct == set()
+
+
+def test_every_variant_is_named_here(results: list[Result]) -> None:
+    assert {r["variant"] for r in results} == {*STOCK, *UNQUEUED, *QUEUED}
+    assert {r["group"] for r in results} == set(GROUPS)
