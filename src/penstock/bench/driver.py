@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -230,9 +231,9 @@ def _phases(query: StreamingQuery) -> dict[str, float]:
     return {"batches": last + 1, "rows": median([one.rows for one in full]) or 0.0, **found}
 
 
-def answer(driver: Driver, line: str) -> Answer:
+def answer(driver: Driver, line: str, command: Any = Command) -> Answer:
     try:
-        return Answer(driver.obey(msgspec.json.decode(line, type=Command)))
+        return Answer(driver.obey(msgspec.json.decode(line, type=command)))
     except PenstockError as error:
         return Answer(error=error.message)
     except (PySparkException, msgspec.DecodeError) as error:
@@ -247,7 +248,8 @@ def _end_without_parent(clock: Clock = SYSTEM_CLOCK) -> None:
     os._exit(1)
 
 
-def main() -> None:
+def main(make: Callable[[Setup], Driver] = Driver, command: Any = Command) -> None:
+    """Obey until the input ends; a driver of another kind knows further commands."""
     end_on_sigterm()
     setup = msgspec.json.decode(sys.argv[1], type=Setup)
     threading.Thread(target=_end_without_parent, daemon=True).start()
@@ -257,14 +259,14 @@ def main() -> None:
             print(msgspec.json.encode(answered).decode("utf-8"), file=out, flush=True)
 
         try:
-            driver = Driver(setup)
+            driver = make(setup)
         except PenstockError as error:
             say(Answer(error=error.message))
             sys.exit(1)
         try:
             say(Answer())
             for line in sys.stdin:
-                say(answer(driver, line))
+                say(answer(driver, line, command))
         finally:
             driver.end()
 

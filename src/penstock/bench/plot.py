@@ -69,7 +69,7 @@ def over_time(
             marker=".",
             markersize=3,
         )
-    _frame(axis, key, runs, "s since the first send", "p99 per second, ms")
+    frame(axis, key, runs, "s since the first send", "p99 per second, ms")
     axis.set_ylim(bottom=0)
 
 
@@ -79,12 +79,12 @@ def spread(axis: Any, key: str, runs: Sequence[Run], colours: dict[str, str]) ->
         shares = [n / (len(run.curve) - 1) for n in range(len(run.curve))]
         axis.plot(run.curve, shares, color=colours[run.system], alpha=0.75, linewidth=1.2)
     axis.axhline(0.99, color="0.6", linewidth=0.7, linestyle=":")
-    _frame(axis, key, runs, "latency, ms", "share of results")
+    frame(axis, key, runs, "latency, ms", "share of results")
     axis.set_ylim(0, 1.02)
     axis.set_xlim(left=0)
 
 
-def _frame(axis: Any, key: str, runs: Sequence[Run], x: str, y: str) -> None:
+def frame(axis: Any, key: str, runs: Sequence[Run], x: str, y: str) -> None:
     axis.set_title(key, loc="left", fontsize=10, fontweight="bold")
     axis.set_xlabel(x, fontsize=8)
     axis.set_ylabel(y, fontsize=8)

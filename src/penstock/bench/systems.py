@@ -12,11 +12,20 @@ PROVIDER = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     )
 }
-TUNED = {
-    **PROVIDER,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+NOT_COUNTED = {"spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false"}
+TUNED = {**PROVIDER, CHANGELOG_KEY: "true", **NOT_COUNTED}
+MODE_KEY = "spark.penstock.commit.mode"
+SYNC = {MODE_KEY: "sync"}
+BEHIND = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.PenstockStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    CHANGELOG_KEY: "true",
+    **NOT_COUNTED,
 }
+"""What a commit behind the query stands on."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +42,25 @@ class System:
 SYSTEMS = {
     system.name: system
     for system in (
-        System("default", "Spark with the RocksDB provider, else as it comes", PROVIDER),
-        System("tuned", "the same with changelog checkpoints, and rows not counted", TUNED),
-        System("penstock", "every mechanism there is, at its default", TUNED),
+        System(
+            "default", "Spark with the RocksDB provider, else as it comes", {**PROVIDER, **SYNC}
+        ),
+        System(
+            "tuned", "the same with changelog checkpoints, and rows not counted", {**TUNED, **SYNC}
+        ),
+        System("penstock", "every mechanism there is, at its default", NOT_COUNTED),
+        System(
+            "asyncckpt",
+            "tuned, its state files copied behind the query",
+            {**BEHIND, MODE_KEY: "asyncckpt"},
+        ),
+        System("full", "tuned, all of its commit behind the query", {**BEHIND, MODE_KEY: "full"}),
         System("default-files", "default, from and to files", PROVIDER, "files"),
         System("tuned-files", "tuned, from and to files", TUNED, "files"),
     )
 }
 QUICK = ("default", "tuned", "penstock")
-FULL = tuple(SYSTEMS)
+FULL = (*QUICK, "default-files", "tuned-files")
 
 
 def system(name: str) -> System:

@@ -32,6 +32,10 @@ SUITES = {
         "penstock.cli.bench_sustain",
         "The highest rate at which a query's latency does not keep rising.",
     ),
+    "commit": (
+        "penstock.cli.bench_commit",
+        "What it saves a batch that its commit follows behind, step by step as in the paper.",
+    ),
     "answers": (
         "penstock.cli.bench_answers",
         "Every query's answer, batch by batch, its driver killed in the middle.",

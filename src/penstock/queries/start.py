@@ -48,11 +48,13 @@ def start_stage(
     streams: Mapping[str, str] | None = None,
     rows_max: int | None = None,
     available_now: bool = False,
+    every_s: float = 0.0,
 ) -> StreamingQuery:
     """Start one stage; its checkpoint is the folder of its name under `checkpoints`.
 
     `streams` says what a stream is called in the log where that is not the name it has here.
-    `rows_max` bounds the rows of a batch, per input.
+    `rows_max` bounds the rows of a batch, per input. `every_s` is the trigger interval; with 0 a
+    batch begins when the one before is done.
     """
     named = streams or {}
     reader = spark.readStream.format(FORMAT)
@@ -70,4 +72,6 @@ def start_stage(
         writer = writer.option("key", ",".join(stage.route))
     if available_now:
         writer = writer.trigger(availableNow=True)
+    elif every_s:
+        writer = writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds")
     return writer.start(named.get(stage.name, stage.name))

@@ -1,0 +1,1 @@
+"""`penstock bench commit`: what a batch saves when its commit follows behind it."""
