@@ -2,74 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
+from support.cluster import CONF, Cluster
 from support.exactly_once import EVENTS, check, events
-from support.processes import DriverProcess, ServerProcess, free_port, wait_until
-
-
-class Cluster:
-    """`spark-class` processes. Each worker has a loopback address, so a host, of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True)
-        self._folder = folder
-        self._spark = Path(pyspark.__file__).parent
-        self._processes: list[subprocess.Popen[bytes]] = []
-        port, web = free_port(), free_port()
-        self.url = f"spark://127.0.0.1:{port}"
-        self._start(
-            "master",
-            "127.0.0.1",
-            "org.apache.spark.deploy.master.Master",
-            *("--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web)),
-        )
-        wait_until("the master is up", lambda: "I have been elected leader" in self.log("master"))
-        for number in (1, 2):
-            host = f"127.0.0.{number}"
-            self._start(
-                f"worker{number}",
-                host,
-                "org.apache.spark.deploy.worker.Worker",
-                *("--host", host, "--cores", "1", "--memory", "1g", "--webui-port", "0"),
-                *("--work-dir", str(folder / f"work{number}"), self.url),
-            )
-        wait_until(
-            "both workers are registered",
-            lambda: all("Successfully registered" in self.log(f"worker{n}") for n in (1, 2)),
-        )
-
-    def log(self, name: str) -> str:
-        return (self._folder / f"{name}.log").read_text(errors="replace")
-
-    def stop(self) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
-
-    def _start(self, name: str, host: str, main: str, *args: str) -> None:
-        environment = {
-            **os.environ,
-            "SPARK_LOCAL_IP": host,
-            "SPARK_HOME": str(self._spark),
-            "PYSPARK_PYTHON": sys.executable,
-        }
-        with (self._folder / f"{name}.log").open("wb") as out:
-            self._processes.append(
-                subprocess.Popen(
-                    [str(self._spark / "bin" / "spark-class"), main, *args],
-                    stdout=out,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                )
-            )
+from support.processes import DriverProcess, ServerProcess
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +28,6 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         client.append("events", events(i * 500, 500))
     yield process
     process.stop()
-
-
-CONF = {
-    "spark.executor.memory": "600m",
-    "spark.executor.cores": "1",
-    "spark.cores.max": "2",
-    "spark.driver.host": "127.0.0.1",
-}
 
 
 def test_both_queries_run_on_two_workers(
