@@ -29,12 +29,19 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     process.stop()
 
 
+def is_executor(process: psutil.Process) -> bool:
+    try:
+        return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+    except psutil.Error:
+        return False  # it has just ended
+
+
 def executors(cluster: Cluster) -> list[psutil.Process]:
     return [
         child
         for worker in cluster.workers()
         for child in worker.children(recursive=True)
-        if any("CoarseGrainedExecutorBackend" in word for word in child.cmdline())
+        if is_executor(child)
     ]
 
 

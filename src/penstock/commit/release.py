@@ -86,6 +86,16 @@ class Pieces:
             not write.is_durable() and writer in lost for writer, write in writes.items()
         )
 
+    def is_any_held(self, lost: set[str]) -> bool:
+        """Some piece is written, but not durable yet."""
+        return any(
+            not self.is_lost(piece, lost) and self.durable_write(piece, lost) is None
+            for piece in self.writes
+        )
+
+    def is_any_lost(self, lost: set[str]) -> bool:
+        return any(self.is_lost(piece, lost) for piece in self.writes)
+
     def _write(self, piece: str, writer: str) -> Write:
         return self.writes.setdefault(piece, {}).setdefault(writer, Write())
 
@@ -138,6 +148,15 @@ class Release:
     def is_lost(self, batch: int, piece: str) -> bool:
         """Whoever waits for the piece waits in vain."""
         return batch in self._batches and self._batches[batch].pieces.is_lost(piece, self._lost)
+
+    def is_held(self, batch: int) -> bool:
+        """Something of the batch that was written is not durable yet: a sink that would skip the
+        batch when it is run again must not see the end of it."""
+        return batch in self._batches and self._batches[batch].pieces.is_any_held(self._lost)
+
+    def has_lost(self, batch: int) -> bool:
+        """Something of the batch that was written never will be durable."""
+        return batch in self._batches and self._batches[batch].pieces.is_any_lost(self._lost)
 
     def durable_writes(self, batch: int) -> dict[str, tuple[str, int]]:
         """The write of each required piece that counts, as writer and generation.

@@ -120,6 +120,19 @@ def test_state_stays_with_its_writer_until_the_offsets_are_durable() -> None:
     assert not release.may_make_durable(1)
 
 
+def test_what_is_written_of_a_batch_is_held_until_it_is_durable() -> None:
+    release = without_log()
+    tell(release, offsets(0), done(PutOffsets(0)))
+    assert not release.is_held(0)
+    tell(release, written(0, "0/0"), written(0, "1/0", "b"))
+    assert release.is_held(0)
+    release.on(durable(0, "0/0"))
+    assert release.is_held(0)
+    release.on(WriterLost("b"))
+    assert not release.is_held(0)
+    assert release.has_lost(0)
+
+
 def test_state_may_enter_the_log_at_any_time() -> None:
     assert with_log().may_make_durable(7)
 

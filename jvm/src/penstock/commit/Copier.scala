@@ -49,10 +49,29 @@ object Copier extends Logging {
   }
 
   /** Blocks until the run is as far as asked for; throws once it releases nothing any more. */
-  def await(run: String, limitMs: Long)(isReady: Standing => Boolean): Unit = {
+  def await(run: String, limitMs: Long)(isReady: Standing => Boolean): Unit =
+    await(HowFar(run), limitMs)(isReady)
+
+  /**
+   * Blocks until all state that was written for the batch so far is durable. A task that has
+   * written its own waits for that of every stage before it as well: those have ended.
+   */
+  def awaitState(run: String, batch: Long, limitMs: Long): Unit =
+    await(IsHeld(run, batch), limitMs) { standing =>
+      if (standing.asked == Whereabouts.Lost) {
+        throw new TryAgain(
+          "state_lost",
+          s"state of batch $batch is lost with its executor; the query goes on from the last " +
+            "durable batch when restarted")
+      }
+      standing.asked == Whereabouts.Unknown
+    }
+
+  private def await(question: Message, limitMs: Long)(isReady: Standing => Boolean): Unit = {
+    val run = question.run
     val end = System.nanoTime() + limitMs * 1000000
     var isOver = false
-    while (!isOver) Releases.ask(HowFar(run)) match {
+    while (!isOver) Releases.ask(question) match {
       case standing: Standing if isReady(standing) => isOver = true
       case standing: Standing if standing.stopped.isDefined =>
         throw new TryAgain("commit_stopped", standing.stopped.get)
@@ -60,7 +79,7 @@ object Copier extends Logging {
       case _ if System.nanoTime() > end =>
         throw new TryAgain(
           "release_late",
-          s"a batch of run $run waits for its offsets to become durable for more than " +
+          s"a batch of run $run waits for its offsets or state to become durable for more than " +
             s"${limitMs / 1000} s; see the driver's log for the store that does not take them")
       case _ => Thread.sleep(PollMs)
     }

@@ -31,7 +31,6 @@ private[commit] final class HeldPiece(
   val members = mutable.LinkedHashMap.empty[String, Member]
   val steps = mutable.Map.empty[String, Long]
   var isDurable = false
-  var isAnnounced = false
 
   def isComplete: Boolean = members.nonEmpty && members.values.forall(_.isClosed)
 
@@ -97,11 +96,7 @@ object HeldState extends Logging {
 
   /** The driver waits for the newest write of a piece that it was told of; this one is coming. */
   def announce(run: String, what: StateFile): Unit =
-    synchronized {
-      val there = pieces.get((run, what.piece))
-      there.foreach(_.isAnnounced = true)
-      there
-    }.foreach(tellWritten)
+    synchronized(pieces.get((run, what.piece))).foreach(tellWritten)
 
   private def tellWritten(piece: HeldPiece): Answer = Releases.ask(
     Wrote(
@@ -135,24 +130,6 @@ object HeldState extends Logging {
         throw new TryAgain(
           "commit_late",
           s"the state of batch ${piece.what.batch} in $folder is not durable after " +
-            s"${limitMs / 1000} s; see the driver's log for the store that does not take it")
-      }
-    }
-  }
-
-  /** Returns when the state that a task of this JVM has written for the batch is durable. */
-  def awaitTask(run: String, batch: Long, partition: Int, limitMs: Long): Unit = {
-    def late = pieces.values.find { piece =>
-      piece.run == run && piece.what.batch == batch && piece.what.partition == partition &&
-      !piece.isDurable && (piece.isBegun || piece.isAnnounced)
-    }
-    val end = System.nanoTime() + limitMs * 1000000
-    synchronized {
-      while (late.isDefined && System.nanoTime() < end) wait(20)
-      late.foreach { piece =>
-        throw new TryAgain(
-          "commit_late",
-          s"the state of batch $batch in ${piece.what.folder} is not durable after " +
             s"${limitMs / 1000} s; see the driver's log for the store that does not take it")
       }
     }

@@ -36,6 +36,9 @@ final case class GaveUp(run: String, reason: String) extends Message
 /** A load misses this piece: is it on its way? */
 final case class WhereIs(run: String, batch: Long, piece: String) extends Message
 
+/** Is anything of this batch that was written still on its way? */
+final case class IsHeld(run: String, batch: Long) extends Message
+
 /** The driver's answer: how far the run is, or that it does not release anything. */
 sealed trait Answer extends Serializable
 

@@ -63,6 +63,12 @@ private final class Pieces {
     _.forall { case (writer, write) => !write.isDurable && lost(writer) }
   }
 
+  /** Some piece is written, but not durable yet. */
+  def isAnyHeld(lost: String => Boolean): Boolean =
+    writes.keys.exists(piece => !isLost(piece, lost) && durableWrite(piece, lost).isEmpty)
+
+  def isAnyLost(lost: String => Boolean): Boolean = writes.keys.exists(isLost(_, lost))
+
   private def at(piece: String, writer: String): Written =
     writes.getOrElseUpdate(piece, mutable.Map.empty).getOrElseUpdate(writer, new Written)
 }
@@ -109,6 +115,12 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
 
   def isLost(batch: Long, piece: String): Boolean =
     batches.get(batch).exists(_.pieces.isLost(piece, lost))
+
+  /** Something of the batch that was written is not durable yet. */
+  def isHeld(batch: Long): Boolean = batches.get(batch).exists(_.pieces.isAnyHeld(lost))
+
+  /** Something of the batch that was written never will be. */
+  def hasLost(batch: Long): Boolean = batches.get(batch).exists(_.pieces.isAnyLost(lost))
 
   /** The write of each required piece that counts; to be asked when PutMarker is asked for. */
   def durableWrites(batch: Long): Map[String, (String, Long)] = {

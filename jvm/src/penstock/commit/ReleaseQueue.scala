@@ -86,7 +86,7 @@ final class ReleaseQueue(
         }
       case Placed(_, batch, paths) => paths.foreach(path => placed.put(path, batch))
       case GaveUp(_, reason) => fail(new TryAgain("store_unavailable", reason))
-      case HowFar(_) | WhereIs(_, _, _) =>
+      case HowFar(_) | WhereIs(_, _, _) | IsHeld(_, _) =>
     }
     standing(message)
   }
@@ -124,6 +124,8 @@ final class ReleaseQueue(
       case WhereIs(_, batch, piece) if release.isLost(batch, piece) => Whereabouts.Lost
       case WhereIs(_, batch, _) if batch > release.copied && failure.isEmpty =>
         Whereabouts.OnItsWay
+      case IsHeld(_, batch) if release.hasLost(batch) => Whereabouts.Lost
+      case IsHeld(_, batch) if release.isHeld(batch) => Whereabouts.OnItsWay
       case _ => Whereabouts.Unknown
     }
     Standing(

@@ -14,10 +14,7 @@ final case class StateFile(
     piece: String,
     folder: String,
     relative: String,
-    isSnapshot: Boolean) {
-
-  def partition: Int = folder.split('/')(2).toInt
-}
+    isSnapshot: Boolean)
 
 object StateFile {
   private val Root = "state"

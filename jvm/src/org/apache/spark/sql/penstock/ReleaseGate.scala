@@ -1,6 +1,5 @@
 package org.apache.spark.sql.penstock
 
-import org.apache.spark.TaskContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
@@ -11,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.internal.SQLConf
 
 import penstock.checkpoint.Gate
-import penstock.commit.{Copier, HeldState, Settings}
+import penstock.commit.{Copier, Settings}
 
 /**
  * Puts the gate at the root of a stateful micro-batch whose sink is outside the log and shows what
@@ -93,7 +92,7 @@ private final class Gated(
 
     private def end(): Unit = if (!isOver) {
       open()
-      if (awaitsState) HeldState.awaitTask(run, batch, TaskContext.getPartitionId(), limitMs)
+      if (awaitsState) Copier.awaitState(run, batch, limitMs)
       isOver = true
     }
 
