@@ -35,11 +35,13 @@ def main(job: dict[str, Any]) -> int:
     queries = [start(spark, name, job) for name in names]
     status = Path(job["status"])
     while True:
+        # Asked first: a query that ends in between is then looked at once more.
+        is_active = any(q.isActive for q in queries)
         failed = next((q for q in queries if q.exception() is not None), None)
         report(status, queries, failed)
         if failed is not None:
             return 3
-        if not any(q.isActive for q in queries):
+        if not is_active:
             spark.stop()
             return 0
         time.sleep(0.05)
