@@ -45,12 +45,21 @@ def executors(cluster: Cluster) -> list[psutil.Process]:
     ]
 
 
+@pytest.fixture
+def driver(cluster: Cluster, server: ServerProcess, tmp_path: Path) -> Iterator[DriverProcess]:
+    started = DriverProcess(
+        server, tmp_path / "job", master=cluster.url, supervised=True, args={"conf": CONF}
+    )
+    yield started
+    if started.is_running():
+        started.kill_job()
+        started.kill()
+
+
 def test_a_supervised_job_outlives_every_kind_of_loss(
-    cluster: Cluster, server: ServerProcess, tmp_path: Path
+    cluster: Cluster, server: ServerProcess, driver: DriverProcess
 ) -> None:
     client = server.client()
-    folder = tmp_path / "job"
-    driver = DriverProcess(server, folder, master=cluster.url, supervised=True, args={"conf": CONF})
 
     def both_started() -> bool:
         assert driver.is_running(), driver.said()[-4000:]
@@ -80,5 +89,5 @@ def test_a_supervised_job_outlives_every_kind_of_loss(
     driver.stop()
     cluster.stop()
     # On another machine, as it were: nothing of the cluster's folders is left to it.
-    assert finish(server, folder, rows_per_batch=100_000) == ids
+    assert finish(server, driver.folder, rows_per_batch=100_000) == ids
     assert check(client, ids) == {"totals": feeder.sent, "copies": feeder.sent}
