@@ -65,6 +65,8 @@ private[checkpoint] object Recovery extends Logging {
     val usesSparks = SparkInternals.insistsOnItsProvider(query)
     if (usesSparks) SparkInternals.setForThisQuery(ProviderName.Key, ProviderName.Stock)
     val queue = Option.when(mode != Mode.Sync) {
+      // A task would say so too, but Spark shows its own words for what fails in a store.
+      LocalFolder.of(settings)
       val toLog = log.filter(_ => SparkInternals.sinkOf(query) == SinkKind.Log)
       val store = new CheckpointStore(root, files, toLog)
       val queue = new ReleaseQueue(

@@ -5,6 +5,7 @@ import java.nio.channels.OverlappingFileLockException
 import java.nio.file.{Files, Path}
 import java.util.UUID
 
+import scala.collection.mutable
 import scala.util.Using
 import scala.util.control.NonFatal
 
@@ -17,18 +18,19 @@ import penstock.BadCall
  * The folder of this JVM for files that are not durable yet. What a process that is gone has left
  * beside it is deleted unread: only the run that wrote a local file may trust it.
  */
-private[commit] object LocalFolder extends Logging {
+private[penstock] object LocalFolder extends Logging {
   private val Prefix = "penstock-held-"
   private val LockName = "lock"
-  /** The folder, and the file whose lock says that its owner is alive. */
-  private var made: Option[(File, RandomAccessFile)] = None
+  /** By setting: the folder, and the file whose lock says that its owner is alive. */
+  private val made = mutable.Map.empty[Option[String], (File, RandomAccessFile)]
 
   def of(settings: Settings): File = synchronized {
-    made.collect { case (folder, lock) if folder.isDirectory && lock.getFD.valid => folder }.getOrElse {
+    val (folder, _) = made.get(settings.localFolder).filter(_._1.isDirectory).getOrElse {
       val fresh = make(settings)
-      made = Some(fresh)
-      fresh._1
+      made(settings.localFolder) = fresh
+      fresh
     }
+    folder
   }
 
   private def make(settings: Settings): (File, RandomAccessFile) = {
