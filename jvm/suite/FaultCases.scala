@@ -60,7 +60,7 @@ object FaultCases extends Cases {
     }
   }
 
-  check("a_write_that_fails_for_a_moment_is_made_again", allOf(held, changelog)) { world =>
+  check("a_write_that_fails_for_a_moment_is_made_again", held) { world =>
     val provider = world.provider(scheme = "faulty", minDeltas = 100)
     world.batch(provider, 0, ("a", 1) -> 1)
     world.settle()

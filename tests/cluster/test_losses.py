@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from support.cluster import CONF, Cluster
-from support.driving import START_S, finish, marked_all, query_ids, wait_for_commits
-from support.exactly_once import EVENTS, Feeder, check
-from support.processes import DriverProcess, ServerProcess, wait_until
+from support.processes import ServerProcess, wait_until
+from support.three_driving import START_S, ThreeQueries, latest, told
+from support.three_queries import NAMES
 
 
 @pytest.fixture
@@ -24,7 +24,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     process = ServerProcess(tmp_path / "data").start()
-    process.client().create("events", EVENTS, substreams=2, key="key")
     yield process
     process.stop()
 
@@ -45,35 +44,31 @@ def executors(cluster: Cluster) -> list[psutil.Process]:
     ]
 
 
-@pytest.fixture
-def driver(cluster: Cluster, server: ServerProcess, tmp_path: Path) -> Iterator[DriverProcess]:
-    started = DriverProcess(
-        server, tmp_path / "job", master=cluster.url, supervised=True, args={"conf": CONF}
-    )
-    yield started
-    if started.is_running():
-        started.kill_job()
-        started.kill()
-
-
-def test_a_supervised_job_outlives_every_kind_of_loss(
-    cluster: Cluster, server: ServerProcess, driver: DriverProcess
+def test_a_supervised_job_with_three_sinks_outlives_every_kind_of_loss(
+    cluster: Cluster, server: ServerProcess, tmp_path: Path
 ) -> None:
-    client = server.client()
+    job = ThreeQueries(server, tmp_path / "three", batches=400)
+    driver = job.start(None, master=cluster.url, supervised=True, conf=CONF, snapshots="files")
 
-    def both_started() -> bool:
-        assert driver.is_running(), driver.said()[-4000:]
-        return len(query_ids(driver)) == 2
+    def committed() -> dict[str, int]:
+        return {name: latest(job.checkpoint(name), "commits") for name in NAMES}
 
     def goes_on() -> None:
-        # Two commits later, whatever the loss has cost in between.
-        for _ in range(2):
-            wait_for_commits(client, ids, marked_all(client, ids))
-        check(client, ids)
+        # Two commits of each query later, whatever the loss has cost in between.
+        before = committed()
+        wait_until(
+            "every query has committed twice",
+            lambda: all(now >= before[name] + 2 for name, now in committed().items())
+            or not driver.is_running(),
+            START_S,
+        )
+        assert driver.is_running(), driver.said()[-4000:]
+        for name in ("totals", "files"):
+            job.seen(name, ids[name])
 
-    with Feeder(server.client()) as feeder:
-        wait_until("both queries have started", both_started, START_S)
-        ids = query_ids(driver)
+    try:
+        wait_until("all queries have started", lambda: len(told(driver)) == len(NAMES), START_S)
+        ids = {name: str(query["id"]) for name, query in told(driver).items()}
         goes_on()
         executors(cluster)[0].kill()
         goes_on()
@@ -85,9 +80,12 @@ def test_a_supervised_job_outlives_every_kind_of_loss(
         goes_on()
         driver.kill_job()
         goes_on()
-        feeder.stop()
-    driver.stop()
+        driver.stop()
+    finally:
+        if driver.is_running():
+            driver.kill_job()
+            driver.kill()
     cluster.stop()
     # On another machine, as it were: nothing of the cluster's folders is left to it.
-    assert finish(server, driver.folder, rows_per_batch=100_000) == ids
-    assert check(client, ids) == {"totals": feeder.sent, "copies": feeder.sent}
+    job.finish(snapshots="files")
+    job.check_whole(ids["totals"])

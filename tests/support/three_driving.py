@@ -38,13 +38,13 @@ ROOMY = {
 class ThreeQueries:
     """The job over one input: a stream of the server, and a folder with the same rows in files."""
 
-    def __init__(self, server: ServerProcess, folder: Path) -> None:
+    def __init__(self, server: ServerProcess, folder: Path, batches: int = BATCHES) -> None:
         self.folder = folder
         self.client: Client = server.client()
         self._server = server
         self._runs = 0
-        tables = [readings(i * ROWS, ROWS) for i in range(BATCHES)]
-        tables.append(last_reading(BATCHES * ROWS))
+        tables = [readings(i * ROWS, ROWS) for i in range(batches)]
+        tables.append(last_reading(batches * ROWS))
         self.input = pa.concat_tables(tables)
         self.input_files = folder / "input"
         self.input_files.mkdir(parents=True)
@@ -62,6 +62,10 @@ class ThreeQueries:
         *,
         rows_per_batch: int = ROWS,
         version: str = "2",
+        # Tasks that stand still keep their cores.
+        master: str = "local[8]",
+        supervised: bool = False,
+        conf: dict[str, str] | None = None,
         **args: Any,
     ) -> DriverProcess:
         """A driver with local folders of its own: those of an earlier one are out of its reach."""
@@ -72,11 +76,11 @@ class ThreeQueries:
             self._server,
             self.folder,
             script="three_queries.py",
-            # Tasks that stand still keep their cores.
-            master="local[8]",
+            master=master,
             failpoint=failpoint,
+            supervised=supervised,
             args={
-                "conf": {**ROOMY, **own, FORMAT: version},
+                "conf": {**ROOMY, **own, FORMAT: version, **(conf or {})},
                 "rows_per_batch": rows_per_batch,
                 "files_per_batch": rows_per_batch // ROWS,
                 **args,

@@ -24,26 +24,51 @@ final case class ReadOptions(
 /** What a sink was asked to do; `key` and `substreams` also shape a stream it creates. */
 final case class WriteOptions(key: Seq[String], substreams: Option[Int])
 
+/** What a table of ours stands for: one stream, or one for each of its columns. */
+sealed trait Streams {
+  def isOne: Boolean
+}
+final case class OneStream(name: String) extends Streams {
+  override def isOne: Boolean = true
+  override def toString: String = name
+}
+final case class ByColumn(names: Seq[String]) extends Streams {
+  override def isOne: Boolean = false
+  override def toString: String = names.mkString(",")
+}
+
 /** Options of `format("penstock")`, each read in this one place. */
 object Options {
   private val Known = Set(
     "path", "stream", "startingposition", "startingtime", "maxrowspertrigger",
     "maxbytespertrigger", "failondataloss", "key", "substreams", "checkpointlocation",
-    "queryname", "deadline", "url", "token", "tls.ca", "retryseconds")
+    "queryname", "deadline", "url", "token", "tls.ca", "retryseconds", "outputs")
+
+  def streams(options: CaseInsensitiveStringMap): Streams = names(options, "outputs") match {
+    case Nil => OneStream(stream(options))
+    case outputs =>
+      val ofOutputs = outputs.flatMap(name => Seq(s"$name.key", s"$name.substreams"))
+      refuseUnknown(options, ofOutputs.map(_.toLowerCase(java.util.Locale.ROOT)).toSet)
+      ByColumn(outputs)
+  }
 
   def stream(options: CaseInsensitiveStringMap): String = {
+    refuseUnknown(options, Set.empty)
+    Option(options.get("path")).orElse(Option(options.get("stream"))).getOrElse(
+      throw new BadCall("no_stream", "name the stream: load(\"bids\") or start(\"hot_items\")"))
+  }
+
+  private def refuseUnknown(options: CaseInsensitiveStringMap, more: Set[String]): Unit =
     options.keySet().forEach { key =>
-      if (!Known.contains(key.toLowerCase(java.util.Locale.ROOT))) {
+      if (!(Known ++ more).contains(key.toLowerCase(java.util.Locale.ROOT))) {
         throw new BadCall(
           "unknown_option",
           s"'$key' is not an option of format(\"penstock\"); the options are " +
             "startingPosition, startingTime, maxRowsPerTrigger, maxBytesPerTrigger, " +
-            "failOnDataLoss for a source, key and substreams for a sink")
+            "failOnDataLoss for a source; key, substreams and outputs for a sink; and NAME.key " +
+            "and NAME.substreams for each of several outputs")
       }
     }
-    Option(options.get("path")).orElse(Option(options.get("stream"))).getOrElse(
-      throw new BadCall("no_stream", "name the stream: load(\"bids\") or start(\"hot_items\")"))
-  }
 
   def read(options: CaseInsensitiveStringMap): ReadOptions = ReadOptions(
     start(options),
@@ -51,9 +76,12 @@ object Options {
     positive(options, "maxBytesPerTrigger"),
     options.getBoolean("failOnDataLoss", true))
 
-  def write(options: CaseInsensitiveStringMap): WriteOptions = WriteOptions(
-    Option(options.get("key")).toSeq.flatMap(_.split(",")).map(_.trim).filter(_.nonEmpty),
-    positive(options, "substreams").map(_.toInt))
+  /** Options of one of several outputs have its name before theirs. */
+  def write(options: CaseInsensitiveStringMap, prefix: String): WriteOptions =
+    WriteOptions(names(options, s"${prefix}key"), positive(options, s"${prefix}substreams").map(_.toInt))
+
+  private def names(options: CaseInsensitiveStringMap, key: String): Seq[String] =
+    Option(options.get(key)).toSeq.flatMap(_.split(",")).map(_.trim).filter(_.nonEmpty)
 
   private def start(options: CaseInsensitiveStringMap): Start =
     (Option(options.get("startingPosition")), Option(options.get("startingTime"))) match {

@@ -27,6 +27,6 @@ final class PenstockProvider extends TableProvider with DataSourceRegister {
       partitioning: Array[Transform],
       properties: util.Map[String, String]): Table = {
     val options = new CaseInsensitiveStringMap(properties)
-    new PenstockTable(Options.stream(options), schema, Connection.of(options))
+    new PenstockTable(Options.streams(options), schema, Connection.of(options))
   }
 }

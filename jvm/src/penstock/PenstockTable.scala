@@ -14,12 +14,15 @@ import penstock.client.Gateway
 import penstock.sink.LogWriteBuilder
 import penstock.source.LogScan
 
-/** One stream of the log, as Spark sees it: a table to read and write, in batch or streaming. */
-final class PenstockTable(stream: String, declared: StructType, connection: Connection)
+/**
+ * One stream of the log, as Spark sees it: a table to read and write, in batch or streaming. One
+ * with several streams can only be written.
+ */
+final class PenstockTable(streams: Streams, declared: StructType, connection: Connection)
     extends SupportsRead
     with SupportsWrite {
 
-  override def name(): String = s"penstock:$stream"
+  override def name(): String = s"penstock:$streams"
 
   override def schema(): StructType = declared
 
@@ -27,6 +30,7 @@ final class PenstockTable(stream: String, declared: StructType, connection: Conn
     util.EnumSet.of(BATCH_READ, MICRO_BATCH_READ, BATCH_WRITE, STREAMING_WRITE, ACCEPT_ANY_SCHEMA)
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () => {
+    val stream = Options.stream(options)
     val info = Gateway.to(connection).streams.describe(stream)
     val actual = SparkInternals.sparkSchema(info.schema)
     if (actual != declared) {
@@ -39,5 +43,5 @@ final class PenstockTable(stream: String, declared: StructType, connection: Conn
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
-    new LogWriteBuilder(connection, stream, info)
+    new LogWriteBuilder(connection, streams, info)
 }

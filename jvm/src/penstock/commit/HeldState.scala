@@ -15,22 +15,40 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import penstock.{Failpoint, TryAgain}
 
 /** One file of a piece. A snapshot has no local copy: it goes straight to the location. */
-private[commit] final class Member(val file: Path, val what: StateFile, val local: Option[File]) {
+final class Member private[commit] (val file: Path, val what: StateFile, val local: Option[File]) {
   @volatile var isClosed = false
   @volatile var isDurable = false
   @volatile var bytes = 0L
 }
 
+/** A snapshot that a piece waits for, of the attempt that announced it last. */
+final class Expected private[commit] (val piece: HeldPiece, val member: Member)
+
 /** The files one store writes for one batch, on this JVM, in one attempt. */
-private[commit] final class HeldPiece(
+final class HeldPiece private[commit] (
     val run: String,
     val what: StateFile,
     val generation: Long,
     val files: CheckpointFileManager,
-    val conf: Configuration) {
+    val conf: Configuration,
+    entering: AnyRef) {
   val members = mutable.LinkedHashMap.empty[String, Member]
   val steps = mutable.Map.empty[String, Long]
   var isDurable = false
+
+  /**
+   * Puts a file into the location, unless it is superseded. Attempts may give their files one name
+   * and go in one after the other, so that an older one's never comes to lie over a newer one's.
+   */
+  def enter(isSuperseded: => Boolean)(put: => Unit): Boolean = entering.synchronized {
+    val isIn = !isSuperseded
+    if (isIn) put
+    isIn
+  }
+
+  /** The piece of the same name that a later attempt begins. */
+  def again(generation: Long, files: CheckpointFileManager, conf: Configuration): HeldPiece =
+    new HeldPiece(run, what, generation, files, conf, entering)
 
   def isComplete: Boolean = members.nonEmpty && members.values.forall(_.isClosed)
 
@@ -49,6 +67,7 @@ private[commit] final class HeldPiece(
 object HeldState extends Logging {
   private val pieces = mutable.LinkedHashMap.empty[(String, String), HeldPiece]
   private val generations = mutable.Map.empty[(String, String), Long]
+  private val uploading = new ThreadLocal[Expected]
   private var localBytes = 0L
 
   /** A changelog, or its checksum: written here first. */
@@ -61,11 +80,11 @@ object HeldState extends Logging {
     val settings = new Settings(conf)
     awaitSpace(settings)
     val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)
-    val piece = join(run, file, what, Some(local), files, conf)
+    val joined = join(run, file, what, Some(local), files, conf)
     val out =
       try new BufferedOutputStream(new FileOutputStream(local))
       catch { case e: IOException => throw localFailure(local, e) }
-    new HeldStream(piece, piece.members(what.relative), local, out)
+    new HeldStream(joined.piece, joined.member, local, out)
   }
 
   /**
@@ -80,18 +99,26 @@ object HeldState extends Logging {
       files: CheckpointFileManager,
       conf: Configuration): CancellableFSDataOutputStream = {
     val inner = files.createAtomic(file, overwriteIfPossible = true)
+    val mine = Option(uploading.get).filter(_.member.what == what)
     val there = synchronized(pieces.get((run, what.piece)))
-    val isExpected = there.exists(_.members.contains(what.relative))
+    val isExpected = mine.isDefined || there.exists(_.members.contains(what.relative))
     val isNeeded = isExpected || there.forall(!_.isComplete)
-    val piece = if (isNeeded) Some(join(run, file, what, None, files, conf)) else None
-    val member = piece.map(p => (p, p.members(what.relative)))
-    new SnapshotStream(run, what, member, isExpected, inner, new Settings(conf))
+    val member = mine.orElse(Option.when(isNeeded)(join(run, file, what, None, files, conf)))
+    new SnapshotStream(run, what, member, isExpected, mine.isDefined, inner, new Settings(conf))
   }
 
-  /** The piece is not complete before this snapshot of it is, though its changelog may be. */
-  def expectSnapshot(run: String, file: Path, what: StateFile, conf: Configuration): Unit = {
+  /**
+   * The piece is not complete before this snapshot of it is, though its changelog may be. Attempts
+   * at one batch may give their snapshots one name: the one that was expected last counts.
+   */
+  def expectSnapshot(run: String, file: Path, what: StateFile, conf: Configuration): Expected =
     join(run, file, what, None, Location.direct(file.getParent, conf), conf)
-    ()
+
+  /** The snapshot that the body makes is the one that was expected. */
+  def upload(expected: Expected)(body: => Unit): Unit = {
+    uploading.set(expected)
+    try body
+    finally uploading.remove()
   }
 
   /** The driver waits for the newest write of a piece that it was told of; this one is coming. */
@@ -147,7 +174,7 @@ object HeldState extends Logging {
       what: StateFile,
       local: Option[File],
       files: CheckpointFileManager,
-      conf: Configuration): HeldPiece = synchronized {
+      conf: Configuration): Expected = synchronized {
     val key = (run, what.piece)
     // A file that is written once more begins the piece anew: what came before is superseded.
     val there = pieces.get(key).filterNot { piece =>
@@ -156,13 +183,17 @@ object HeldState extends Logging {
     val piece = there.getOrElse {
       val generation = generations.getOrElse(key, 0L) + 1
       generations(key) = generation
-      pieces.get(key).foreach(forget)
-      val fresh = new HeldPiece(run, what, generation, files, conf)
+      val before = pieces.get(key)
+      before.foreach(forget)
+      val fresh = before.fold(new HeldPiece(run, what, generation, files, conf, new Object)) {
+        _.again(generation, files, conf)
+      }
       pieces(key) = fresh
       fresh
     }
-    piece.members(what.relative) = new Member(file, what, local)
-    piece
+    val member = new Member(file, what, local)
+    piece.members(what.relative) = member
+    new Expected(piece, member)
   }
 
   private[commit] def closed(piece: HeldPiece, member: Member, bytes: Long, ns: Long): Unit = {
@@ -216,6 +247,11 @@ object HeldState extends Logging {
   private[commit] def forgetRun(run: String): Unit = synchronized {
     pieces.values.filter(_.run == run).toSeq.foreach(forget)
     generations.keySet.filter(_._1 == run).toSeq.foreach(generations.remove)
+  }
+
+  /** No later attempt expects a snapshot of the same name. */
+  private[commit] def isCurrent(expected: Expected): Boolean = synchronized {
+    expected.piece.has(expected.member) && !isSuperseded(expected.piece)
   }
 
   private[commit] def isSuperseded(piece: HeldPiece): Boolean = synchronized {
@@ -283,8 +319,9 @@ private final class HeldStream(piece: HeldPiece, member: Member, local: File, ou
 private final class SnapshotStream(
     run: String,
     what: StateFile,
-    piece: Option[(HeldPiece, Member)],
+    joined: Option[Expected],
     isExpected: Boolean,
+    isTriedAgain: Boolean,
     inner: CancellableFSDataOutputStream,
     settings: Settings)
     extends CancellableFSDataOutputStream(inner) {
@@ -292,17 +329,17 @@ private final class SnapshotStream(
 
   override def close(): Unit = if (!isOver) {
     try {
-      if (piece.isDefined) Copier.await(run, settings.retryMs)(_.released >= what.batch)
+      if (joined.isDefined) Copier.await(run, settings.retryMs)(_.released >= what.batch)
       else Copier.await(run, settings.retryMs)(_.copied >= what.batch)
-      if (isExpected && isCommitted) drop() else inner.close()
+      if (isExpected && isCommitted) drop() else enter()
     } catch {
       case e: Throwable =>
         cancel()
         throw e
     }
-    if (!isOver) piece.foreach { case (held, member) =>
-      member.isDurable = true
-      HeldState.closed(held, member, 0, 0)
+    if (!isOver) joined.foreach { mine =>
+      mine.member.isDurable = true
+      HeldState.closed(mine.piece, mine.member, 0, 0)
     }
     isOver = true
   }
@@ -310,13 +347,23 @@ private final class SnapshotStream(
   override def cancel(): Unit = if (!isOver) {
     isOver = true
     inner.cancel()
-    piece.foreach { case (held, member) => HeldState.cancelled(held, member) }
+    if (!isTriedAgain) joined.foreach(mine => HeldState.cancelled(mine.piece, mine.member))
+  }
+
+  private def enter(): Unit = {
+    val isIn = joined.fold { inner.close(); true } { mine =>
+      mine.piece.enter(isSuperseded = !HeldState.isCurrent(mine))(inner.close())
+    }
+    if (!isIn) {
+      isOver = true
+      inner.cancel()
+    }
   }
 
   private def drop(): Unit = {
     isOver = true
     inner.cancel()
-    piece.foreach { case (held, _) => HeldState.dropped(held) }
+    joined.foreach(mine => HeldState.dropped(mine.piece))
   }
 
   private def isCommitted: Boolean = Releases.ask(HowFar(run)) match {

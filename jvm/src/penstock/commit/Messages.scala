@@ -27,6 +27,9 @@ private[commit] object Durable {
 /** Ack 2. */
 final case class MadeDurable(run: String, pieces: Seq[Durable]) extends Message
 
+/** How long steps of a commit took. */
+final case class Took(run: String, stepsMs: Map[String, Long]) extends Message
+
 /** Files of a committed batch are in the location as well. */
 final case class Placed(run: String, batch: Long, paths: Seq[String]) extends Message
 

@@ -116,6 +116,9 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   def isLost(batch: Long, piece: String): Boolean =
     batches.get(batch).exists(_.pieces.isLost(piece, lost))
 
+  /** The batch has begun, and the location does not have all of it yet. */
+  def isUnderWay(batch: Long): Boolean = batch > copiedTo && batches.contains(batch)
+
   /** Something of the batch that was written is not durable yet. */
   def isHeld(batch: Long): Boolean = batches.get(batch).exists(_.pieces.isAnyHeld(lost))
 

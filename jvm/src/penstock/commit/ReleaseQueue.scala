@@ -81,15 +81,19 @@ final class ReleaseQueue(
       case MadeDurable(_, pieces) =>
         pieces.foreach { piece =>
           if (piece.entries.nonEmpty) entries.put(piece.event, piece.entries)
-          piece.stepsMs.foreach { case (step, ms) => steps.took(step, ms * 1000000) }
+          took(piece.stepsMs)
           tell(piece.event)
         }
+      case Took(_, stepsMs) => took(stepsMs)
       case Placed(_, batch, paths) => paths.foreach(path => placed.put(path, batch))
       case GaveUp(_, reason) => fail(new TryAgain("store_unavailable", reason))
       case HowFar(_) | WhereIs(_, _, _) | IsHeld(_, _) =>
     }
     standing(message)
   }
+
+  private def took(stepsMs: Map[String, Long]): Unit =
+    stepsMs.foreach { case (step, ms) => steps.took(step, ms * 1000000) }
 
   /** Returns when the batch may be computed: the one before the last is committed. */
   def awaitCompute(batch: Long): Unit = await("wait to compute")(release.mayCompute(batch))
@@ -122,7 +126,7 @@ final class ReleaseQueue(
   private def standing(message: Message): Standing = synchronized {
     val asked = message match {
       case WhereIs(_, batch, piece) if release.isLost(batch, piece) => Whereabouts.Lost
-      case WhereIs(_, batch, _) if batch > release.copied && failure.isEmpty =>
+      case WhereIs(_, batch, _) if release.isUnderWay(batch) && failure.isEmpty =>
         Whereabouts.OnItsWay
       case IsHeld(_, batch) if release.hasLost(batch) => Whereabouts.Lost
       case IsHeld(_, batch) if release.isHeld(batch) => Whereabouts.OnItsWay

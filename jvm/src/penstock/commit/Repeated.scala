@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 /** Work that is tried again, with back-off, until it is done or its time is up. */
-private[commit] abstract class Repeated(settings: Settings) extends Work with Logging {
+abstract class Repeated(settings: Settings) extends Work with Logging {
   private val giveUpAt = System.nanoTime() + settings.retryMs * 1000000
 
   protected def once(): Unit

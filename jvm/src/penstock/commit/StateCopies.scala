@@ -4,19 +4,12 @@ import penstock.Failpoint
 
 /** Copies the files of a piece to the checkpoint location, each whole or not at all. */
 private object StateCopies {
-  private val locks = Array.fill(64)(new Object)
-
   def copy(piece: HeldPiece): Seq[String] = piece.members.values.toSeq.flatMap { member =>
     member.local.map { local =>
-      // Two writes of one path must reach the location in the order they were made.
-      lockOf(member.what.relative).synchronized {
-        if (!HeldState.isSuperseded(piece)) WholeFile.copy(piece.files, local, member.file)
-      }
+      piece.enter(HeldState.isSuperseded(piece))(WholeFile.copy(piece.files, local, member.file))
       member.what.relative
     }
   }
-
-  private def lockOf(path: String): Object = locks(Math.floorMod(path.hashCode, locks.length))
 }
 
 /** Without a log, or for a large piece: the copy in the location is what makes it durable. */

@@ -48,7 +48,7 @@ final class LogBatchWrite(plan: WritePlan) extends BatchWrite {
 
 private object Winners {
   def of(messages: Array[WriterCommitMessage]): Seq[TaskWrite] =
-    messages.toSeq.collect { case Appended(write) if write.entries.nonEmpty => write }
+    messages.toSeq.collect { case Appended(writes) => writes }.flatten
 }
 
 private final class StreamingWriterFactory(plan: WritePlan) extends StreamingDataWriterFactory {

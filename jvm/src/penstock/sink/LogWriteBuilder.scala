@@ -4,17 +4,18 @@ import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
 import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.types.{StructField, StructType}
 
-import penstock.{Connection, Options}
+import penstock.{BadCall, ByColumn, Connection, OneStream, Options, Streams}
 import penstock.checkpoint.QueryRuns
 import penstock.client.{Gateway, StreamInfo}
 
 /**
- * A write to one stream in any output mode. The log keeps every row a query emits: in update mode
- * a later row of a key replaces the earlier one, in complete mode a later marker all before it;
- * the marker says which mode it was.
+ * A write to one stream, or to several, in any output mode. The log keeps every row a query emits:
+ * in update mode a later row of a key replaces the earlier one, in complete mode a later marker all
+ * before it; the marker says which mode it was, and makes the batch visible in all its streams.
  */
-final class LogWriteBuilder(connection: Connection, stream: String, info: LogicalWriteInfo)
+final class LogWriteBuilder(connection: Connection, streams: Streams, info: LogicalWriteInfo)
     extends SupportsTruncate
     with SupportsStreamingUpdateAsAppend {
 
@@ -26,36 +27,52 @@ final class LogWriteBuilder(connection: Connection, stream: String, info: Logica
   }
 
   override def build(): Write = new Write {
-    override def description(): String = s"penstock:$stream"
+    override def description(): String = s"penstock:$streams"
 
     override def toStreaming: StreamingWrite = {
       val run = QueryRuns.logOf(info.queryId())
-      val target = run.stream(stream)(ensureStream())
-      new LogStreamingWrite(plan(target, run.instance), run, if (complete) "complete" else "append")
+      val targets = rowsOf.map { case (stream, rows) =>
+        target(rows, run.stream(stream)(ensure(stream, rows)))
+      }
+      new LogStreamingWrite(plan(targets, run.instance), run, if (complete) "complete" else "append")
     }
 
     override def toBatch: BatchWrite = {
+      val targets = rowsOf.map { case (stream, rows) => target(rows, ensure(stream, rows)) }
       // A batch write is a query of its own with one batch: the same marker makes it visible.
       val instance =
         Gateway.to(connection).queries.takeOver(info.queryId(), info.queryId(), None).instance
-      new LogBatchWrite(plan(ensureStream(), instance))
+      new LogBatchWrite(plan(targets, instance))
     }
   }
 
-  private def ensureStream(): StreamInfo = {
-    val options = Options.write(info.options())
+  /** Each stream with the columns of its rows. */
+  private def rowsOf: Seq[(String, StructType)] = streams match {
+    case OneStream(name) => Seq(name -> info.schema())
+    case ByColumn(names) =>
+      if (info.schema().fieldNames.toSeq != names) throw notTheColumns(names)
+      info.schema().fields.toSeq.map {
+        case StructField(name, rows: StructType, _, _) => name -> rows
+        case _ => throw notTheColumns(names)
+      }
+  }
+
+  private def notTheColumns(names: Seq[String]) = new BadCall(
+    "rows_do_not_fit",
+    s"a query with outputs ${names.mkString(", ")} has one struct column for each of them, in " +
+      s"this order, and this one has ${info.schema().toDDL}; penstock.Outputs makes them")
+
+  private def ensure(stream: String, rows: StructType): StreamInfo = {
+    val options = Options.write(info.options(), if (streams.isOne) "" else s"$stream.")
     Gateway
       .to(connection)
       .streams
-      .ensure(stream, SparkInternals.arrowSchema(info.schema()), options.substreams, options.key)
+      .ensure(stream, SparkInternals.arrowSchema(rows), options.substreams, options.key)
   }
 
-  private def plan(target: StreamInfo, instance: Long): WritePlan = WritePlan(
-    connection,
-    stream,
-    target.substreams,
-    target.key,
-    info.schema(),
-    info.queryId(),
-    instance)
+  private def target(rows: StructType, stream: StreamInfo): Target =
+    Target(stream.name, stream.substreams, stream.key, rows)
+
+  private def plan(targets: Seq[Target], instance: Long): WritePlan =
+    WritePlan(connection, targets, !streams.isOne, info.queryId(), instance)
 }

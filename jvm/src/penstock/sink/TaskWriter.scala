@@ -19,18 +19,22 @@ import org.apache.spark.sql.types.StructType
 import penstock.{Connection, Failpoint}
 import penstock.client.{Gateway, Stamp, Write}
 
-/** Everything a task needs to write its part of a batch. Made on the driver. */
+/** A stream that a query writes to; `schema` is that of its rows. */
+final case class Target(stream: String, substreams: Int, key: Seq[String], schema: StructType)
+
+/**
+ * Everything a task needs to write its part of a batch. Made on the driver. Of several targets each
+ * has a column of its own, in their order, whose structs are its rows.
+ */
 final case class WritePlan(
     connection: Connection,
-    stream: String,
-    substreams: Int,
-    key: Seq[String],
-    schema: StructType,
+    targets: Seq[Target],
+    isByColumn: Boolean,
     query: String,
     instance: Long)
 
 /** What a task attempt appended; reaches the driver only if the attempt succeeded. */
-final case class Appended(write: Write) extends WriterCommitMessage
+final case class Appended(writes: Seq[Write]) extends WriterCommitMessage
 
 /**
  * Appends one task attempt's rows as pending entries: invisible until a marker names them, so an
@@ -38,37 +42,59 @@ final case class Appended(write: Write) extends WriterCommitMessage
  */
 final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Long)
     extends DataWriter[InternalRow] {
-  import TaskWriter._
 
-  private val gateway = Gateway.to(plan.connection)
-  private val allocator = SparkInternals.allocator(s"penstock-write-$partition")
-  private val arrowSchema = SparkInternals.arrowSchema(plan.schema)
-  private val routing =
-    if (plan.key.isEmpty) None else Some(new Routing(plan.schema, plan.key, plan.substreams))
-  private val buffers = new Array[RowBuffer](plan.substreams)
-  private val appended = mutable.ArrayBuffer.empty[Long]
-  private var rows = 0L
-  private var rowsSinceFlush = 0
-  private var turn = partition % plan.substreams
+  private val stamp = Stamp(plan.query, plan.instance, batch, partition, attempt)
+  private val writers = plan.targets.map(new StreamWriter(plan.connection, _, stamp)).toArray
+  private val widths = plan.targets.map(_.schema.length).toArray
 
   override def write(row: InternalRow): Unit = {
-    val substream = routing.fold(turn)(_.substreamOf(row))
-    if (buffers(substream) == null) buffers(substream) = new RowBuffer(arrowSchema, allocator)
-    buffers(substream).write(row)
-    rows += 1
-    rowsSinceFlush += 1
+    if (!plan.isByColumn) writers(0).write(row)
+    else {
+      var at = 0
+      while (at < writers.length) {
+        if (!row.isNullAt(at)) writers(at).write(row.getStruct(at, widths(at)))
+        at += 1
+      }
+    }
     Failpoint.reach("mid_task", plan.query, batch)
-    if (rowsSinceFlush % RowsBetweenChecks == 0 && bufferedBytes >= FlushBytes) flush()
   }
 
-  override def commit(): WriterCommitMessage = {
-    flush()
-    Appended(Write(plan.stream, partition, attempt, appended.toSeq))
-  }
+  override def commit(): WriterCommitMessage =
+    Appended(writers.toSeq.map(_.finish()).filter(_.entries.nonEmpty))
 
   override def abort(): Unit = ()
 
-  override def close(): Unit = {
+  override def close(): Unit = writers.foreach(_.close())
+}
+
+/** The rows of one attempt for one stream. */
+private final class StreamWriter(connection: Connection, target: Target, stamp: Stamp) {
+  import StreamWriter._
+
+  private val gateway = Gateway.to(connection)
+  private val allocator = SparkInternals.allocator(s"penstock-write-${stamp.partition}")
+  private val arrowSchema = SparkInternals.arrowSchema(target.schema)
+  private val routing =
+    if (target.key.isEmpty) None else Some(new Routing(target.schema, target.key, target.substreams))
+  private val buffers = new Array[RowBuffer](target.substreams)
+  private val appended = mutable.ArrayBuffer.empty[Long]
+  private var rowsSinceFlush = 0
+  private var turn = stamp.partition % target.substreams
+
+  def write(row: InternalRow): Unit = {
+    val substream = routing.fold(turn)(_.substreamOf(row))
+    if (buffers(substream) == null) buffers(substream) = new RowBuffer(arrowSchema, allocator)
+    buffers(substream).write(row)
+    rowsSinceFlush += 1
+    if (rowsSinceFlush % RowsBetweenChecks == 0 && bufferedBytes >= FlushBytes) flush()
+  }
+
+  def finish(): Write = {
+    flush()
+    Write(target.stream, stamp.partition, stamp.attempt, appended.toSeq)
+  }
+
+  def close(): Unit = {
     buffers.foreach(buffer => if (buffer != null) buffer.close())
     allocator.close()
   }
@@ -86,15 +112,14 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
       filled.foreach(k => buffers(k).drainTo(channel))
       channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
       channel.writeIntLittleEndian(0)
-      val stamp = Stamp(plan.query, plan.instance, batch, partition, attempt)
-      appended ++= gateway.streams.appendPending(plan.stream, stamp, filled, out.toByteArray)
+      appended ++= gateway.streams.appendPending(target.stream, stamp, filled, out.toByteArray)
       rowsSinceFlush = 0
-      turn = (turn + 1) % plan.substreams
+      turn = (turn + 1) % target.substreams
     }
   }
 }
 
-private object TaskWriter {
+private object StreamWriter {
 
   /** A request is sent at about this size; well below the server's bound on one entry. */
   val FlushBytes: Long = 4L * 1024 * 1024

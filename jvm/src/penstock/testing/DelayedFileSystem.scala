@@ -97,6 +97,12 @@ final class DelayedFileSystem extends RawLocalFileSystem {
     once("status", path)(super.getFileStatus(path))
   }
 
+  // Hadoop's local file system starts a process for each of these two, whose cost on the cores of
+  // this machine no store at the other end of a wire has.
+  override def setPermission(path: Path, permission: FsPermission): Unit = ()
+
+  override def getFileLinkStatus(path: Path): FileStatus = getFileStatus(path)
+
   /** One operation, whatever it consists of. */
   private[testing] def once[A](name: String, path: Path)(body: => A): A = {
     val outer = DelayedFileSystem.depth.get()

@@ -43,8 +43,8 @@ class Sustain(msgspec.Struct, frozen=True):
 
     cells: tuple[Cell, ...]
     systems: tuple[str, ...] = ("tuned", "full")
-    rate_first: int = 10_000
-    rate_max: int = 80_000
+    rate_first: int = 40_000
+    rate_max: int = 320_000
     tries_max: int = 8
     measure_s: float = 60.0
     """Long enough for several batches of a slow system: whether latency rises is seen by them."""
@@ -175,9 +175,9 @@ def _quick(
         measure_s=6.0,
         measure_batches=4,
         warm_up_s=2.0,
-        first_warm_up_s=6.0,
+        first_warm_up_s=30.0,
         growth=Growth((grown,), 100, 60.0, 5.0) if "full" in names else None,
-        sustain=Sustain((held,), tries_max=3, measure_s=12.0, warm_up_s=4.0)
+        sustain=Sustain((held,), tries_max=4, measure_s=12.0, warm_up_s=4.0)
         if {"tuned", "full"} <= set(names)
         else None,
         left_out=(
@@ -220,7 +220,7 @@ def _full(
         measure_s=30.0,
         measure_batches=20,
         warm_up_s=8.0,
-        first_warm_up_s=15.0,
+        first_warm_up_s=60.0,
         growth=Growth(grown, 500, 300.0) if "full" in names else None,
         sustain=Sustain(held) if {"tuned", "full"} <= set(names) else None,
         again_max=60,

@@ -55,6 +55,7 @@ private[state] final class AsyncRocksDB(
   @volatile private var lastMetrics: Option[RocksDBMetrics] = None
   @volatile private var committer: Option[Thread] = None
   @volatile private var upload: Option[Uploading] = None
+  @volatile private var compaction = Compaction(0, 0)
 
   override def load(
       version: Long,
@@ -65,7 +66,11 @@ private[state] final class AsyncRocksDB(
     if (version != loadedVersion || stateStoreCkptId != loadedStateStoreCkptId) {
       awaitSnapshots(version, stateStoreCkptId)
     }
-    super.load(version, stateStoreCkptId, readOnly, loadEmpty)
+    val compactedMs = internals.compactionMs
+    val loaded = super.load(version, stateStoreCkptId, readOnly, loadEmpty)
+    // Spark may begin to count anew with a load.
+    compaction = compaction.next(compactedMs).from(internals.compactionMs)
+    loaded
   }
 
   override def commit(forceSnapshot: Boolean): (Long, StateStoreCheckpointInfo) =
@@ -80,7 +85,7 @@ private[state] final class AsyncRocksDB(
       else {
         refreshRecordedMetricsForTest()
         lastMetrics = super.metricsOpt
-        announce(version, forceSnapshot)
+        work.expected = announce(version, forceSnapshot)
         Releases.committers(hadoopConf).submit(work)
       }
       (version, info)
@@ -108,8 +113,9 @@ private[state] final class AsyncRocksDB(
   override private[sql] def uploadSnapshot(snapshot: RocksDB.RocksDBSnapshot): Unit =
     if (committer.contains(Thread.currentThread())) {
       internals.allowCompaction(true)
-      expectSnapshot(snapshot.version, snapshot.uniqueId)
-      val work = new Uploading(snapshot)
+      val announced = last.filter(_.version == snapshot.version).flatMap(_.expected)
+      val expected = announced.orElse(expectSnapshot(snapshot.version, snapshot.uniqueId))
+      val work = new Uploading(snapshot, expected)
       upload = Some(work)
       Copier.whenReleased(run, snapshot.version - 1)(Releases.uploaders(hadoopConf).submit(work))
     } else super.uploadSnapshot(snapshot)
@@ -118,15 +124,16 @@ private[state] final class AsyncRocksDB(
    * The driver is told before Spark is that this attempt has written the version: a batch must not
    * be committed with what an attempt before this one wrote under the same name.
    */
-  private def announce(version: Long, isForced: Boolean): Unit = {
+  private def announce(version: Long, isForced: Boolean): Option[Expected] = {
     val isUploaded = !conf.enableChangelogCheckpointing || isForced || internals.isSnapshotForced
-    if (isUploaded) expectSnapshot(version, sessionStateStoreCkptId)
+    val expected = if (isUploaded) expectSnapshot(version, sessionStateStoreCkptId) else None
     StateFile.of(fileOf(version, sessionStateStoreCkptId)).foreach(HeldState.announce(run, _))
+    expected
   }
 
-  private def expectSnapshot(version: Long, id: Option[String]): Unit = {
+  private def expectSnapshot(version: Long, id: Option[String]): Option[Expected] = {
     val file = fileOf(version, id)
-    StateFile.of(file).foreach(HeldState.expectSnapshot(run, file, _, hadoopConf))
+    StateFile.of(file).map(HeldState.expectSnapshot(run, file, _, hadoopConf))
   }
 
   private def uploadNow(snapshot: RocksDB.RocksDBSnapshot): Unit = super.uploadSnapshot(snapshot)
@@ -134,6 +141,20 @@ private[state] final class AsyncRocksDB(
   private def commitNow(forceSnapshot: Boolean): Unit = {
     super.commit(forceSnapshot)
     lastMetrics = super.metricsOpt
+  }
+
+  /** The steps of a commit with a snapshot; one without has none of them. */
+  private def tellSteps(waitedMs: Long): Unit = {
+    val latencies = lastMetrics.fold(Map.empty[String, Long])(_.lastCommitLatencyMs.toMap)
+    compaction = compaction.next(internals.compactionMs)
+    val steps = Map(
+      "flush" -> latencies.getOrElse("flush", 0L),
+      "lsm checkpoint" -> latencies.getOrElse("checkpoint", 0L),
+      "compaction" -> compaction.untoldMs,
+      "wait for compaction" -> waitedMs)
+    compaction = compaction.copy(untoldMs = 0)
+    Releases.ask(Took(run, steps))
+    ()
   }
 
   /**
@@ -181,10 +202,11 @@ private[state] final class AsyncRocksDB(
   /** One commit. Its thread may end before it, or after the changelog is there: see `perform`. */
   private final class Committing(val version: Long, forceSnapshot: Boolean) extends Work {
     private val over = new CountDownLatch(1)
+    @volatile var expected: Option[Expected] = None
     @volatile private var hasBegun = false
     @volatile private var failure: Option[Throwable] = None
 
-    override def name: String = s"commit of version $version of $loggingId"
+    override def name: String = s"commit of version $version"
 
     /**
      * Done again by the heartbeat if its thread has ended: a commit that had not begun is made, one
@@ -214,8 +236,10 @@ private[state] final class AsyncRocksDB(
       HeldState.awaitDurable(run, folder, version - 1, settings.retryMs)
       Failpoint.reach("before_flush", run, version - 1)
       val isSnapshot = takesSnapshot(version, forceSnapshot)
+      val start = System.nanoTime()
       if (settings.awaitCompaction) internals.awaitCompaction(settings.retryMs)
       if (isSnapshot) internals.stopCompaction(settings.retryMs)
+      val waitedMs = (System.nanoTime() - start) / 1000000
       committer = Some(Thread.currentThread())
       hasBegun = true
       try commitNow(forceSnapshot)
@@ -223,6 +247,7 @@ private[state] final class AsyncRocksDB(
         committer = None
         if (isSnapshot) internals.allowCompaction(true)
       }
+      if (isSnapshot) tellSteps(waitedMs)
     }
 
     def await(): Unit = over.await()
@@ -234,19 +259,44 @@ private[state] final class AsyncRocksDB(
     }
   }
 
-  private final class Uploading(snapshot: RocksDB.RocksDBSnapshot) extends Work {
+  /** Spark deletes the LSM checkpoint after one try, so each try is given one that it cannot. */
+  private final class Uploading(snapshot: RocksDB.RocksDBSnapshot, expected: Option[Expected])
+      extends Repeated(settings) {
     private val over = new CountDownLatch(1)
+    private val kept = keeping(snapshot)
 
-    override def name: String = s"upload of snapshot ${snapshot.version} of $loggingId"
+    override def name: String = s"upload of snapshot ${snapshot.version}"
+
+    override protected def once(): Unit = {
+      // What a try before this one wrote beside the files it was to upload.
+      new File(snapshot.checkpointDir, "metadata").delete()
+      expected.fold(uploadNow(kept))(HeldState.upload(_)(uploadNow(kept)))
+    }
+
+    override protected def giveUp(e: Throwable): Unit = AsyncRocksDB.this.giveUp(name, e)
 
     override def perform(): Unit = {
-      try uploadNow(snapshot)
-      catch { case NonFatal(e) => giveUp(name, e) }
+      try super.perform()
+      finally snapshot.close()
       over.countDown()
     }
 
     def await(): Unit = over.await()
   }
 
+  private def keeping(of: RocksDB.RocksDBSnapshot): RocksDB.RocksDBSnapshot =
+    new RocksDB.RocksDBSnapshot(
+      of.checkpointDir, of.version, of.numKeys, of.numInternalKeys, of.columnFamilyMapping,
+      of.maxColumnFamilyId, of.dfsFileSuffix, of.fileMapping, of.uniqueId) {
+      override def close(): Unit = ()
+    }
+
   private val MetricsWaitMs = if (conf.enableChangelogCheckpointing) 5L else 0L
+}
+
+/** How long compactions of a store took: what its counter said last, and what nobody was told of. */
+private final case class Compaction(countedMs: Long, untoldMs: Long) {
+  def next(nowMs: Long): Compaction = Compaction(nowMs, untoldMs + math.max(0, nowMs - countedMs))
+
+  def from(nowMs: Long): Compaction = copy(countedMs = nowMs)
 }

@@ -1,11 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state
 
-import org.rocksdb.{MutableColumnFamilyOptions, RocksDB => NativeRocksDB}
+import org.rocksdb.{HistogramType, MutableColumnFamilyOptions, RocksDB => NativeRocksDB, Statistics}
 
 import penstock.TryAgain
 
 /**
- * Three private members of Spark's RocksDB, read by reflection because nothing else tells when the
+ * Four private members of Spark's RocksDB, read by reflection because nothing else tells when the
  * next snapshot is due, and nothing else reaches the native store, whose compaction is to rest
  * while an LSM checkpoint is taken.
  */
@@ -16,6 +16,10 @@ private[state] final class RocksDBInternals(db: RocksDB) {
 
   def isSnapshotForced: Boolean =
     Forced.get(db).asInstanceOf[java.util.concurrent.atomic.AtomicBoolean].get()
+
+  /** Time spent in compactions, counted from the start or from when Spark last reset it. */
+  def compactionMs: Long =
+    Stats.get(db).asInstanceOf[Statistics].getHistogramData(HistogramType.COMPACTION_TIME).getSum / 1000
 
   def allowCompaction(isAllowed: Boolean): Unit = native.foreach { store =>
     store.setOptions(
@@ -48,6 +52,7 @@ private object RocksDBInternals {
     found.setAccessible(true)
     found
   }
+  private val Stats = field("nativeStats")
   private val Forced = field("shouldForceSnapshot")
 
   private def field(name: String): java.lang.reflect.Field = {
