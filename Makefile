@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.penstock-ready
+# Most of a test with Spark is waiting for it, so more files run at a time than there are cores.
+WORKERS ?= 3
 NO_SPARK := not spark and not cluster and not faults and not packaging
 
 .DEFAULT_GOAL := help
-.PHONY: help env java redis jar demo test quick lint types fmt clean
+.PHONY: help env java redis nats jar demo test quick lint types fmt clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
@@ -16,11 +18,11 @@ env: $(READY) jar ## a virtual environment with everything, and the jar
 demo: env ## the whole system on this machine, in under a minute
 	$(BIN)/penstock demo
 
-test: env redis lint types ## the whole suite, as CI runs it
-	$(BIN)/pytest --durations=15
+test: env redis nats lint types ## the whole suite, as CI runs it
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --durations=15
 
 quick: $(READY) lint types ## lint, types and the tests that need no Spark
-	$(BIN)/pytest -q -m '$(NO_SPARK)'
+	$(BIN)/pytest -q -n 2 --dist loadfile -m '$(NO_SPARK)'
 
 jar: $(READY) ## the Spark plug-in; does nothing when its sources are unchanged
 	$(BIN)/python jvm/build.py
@@ -50,6 +52,14 @@ redis:
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update && apt-get install -y --no-install-recommends redis-server; } || \
 	  echo "no redis-server here: install Debian's redis-server to run the tests that need it"
+
+# The log in JetStream is tested on real servers; without the program its tests say that they are
+# skipped.
+nats:
+	@command -v nats-server >/dev/null || test -x /usr/sbin/nats-server || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update && apt-get install -y --no-install-recommends nats-server; } || \
+	  echo "no nats-server here: install Debian's nats-server to run the tests that need it"
 
 # PySpark is a large source package: it is installed once, before this project, and this project is
 # then built against it without an environment of its own.

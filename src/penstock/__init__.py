@@ -1,37 +1,43 @@
 """Spark Structured Streaming that keeps a latency promise and shows each result exactly once.
 
 `penstock.session()` starts Spark with the plug-in and a server; `penstock.attach(builder)` adds
-them to a builder of yours; `create`, `append`, `read` and `follow` work on streams without Spark.
+them to a builder of yours; `create`, `append`, `read`, `follow` and `consume` work on streams
+without Spark.
 """
 
 from __future__ import annotations
 
-from importlib import metadata
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from penstock.client import Appended, Client, Followed, Stream
-from penstock.client.default import append, connect, create, follow, read
 from penstock.errors import BadCall, Bug, Damaged, Fenced, PenstockError, TryAgain
 
 if TYPE_CHECKING:
+    from penstock.client import Appended, Client, Consumed, Consumer, Followed, Stream
+    from penstock.client.default import append, connect, consume, create, follow, read
+    from penstock.outputs import Outputs
     from penstock.sessions import attach, session, verify
 
-__version__ = metadata.version("penstock")
+    __version__: str
 
 __all__ = [
     "Appended",
     "BadCall",
     "Bug",
     "Client",
+    "Consumed",
+    "Consumer",
     "Damaged",
     "Fenced",
     "Followed",
+    "Outputs",
     "PenstockError",
     "Stream",
     "TryAgain",
     "append",
     "attach",
     "connect",
+    "consume",
     "create",
     "follow",
     "read",
@@ -40,10 +46,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # PySpark takes most of a second to import, and the server and the client never need it.
-    if name in ("attach", "session", "verify"):
-        from penstock import sessions
+# PySpark takes most of a second to import and Arrow a quarter of one; a process that needs neither
+# must not wait for them.
+_FOUND_IN = {
+    "penstock.client": ("Appended", "Client", "Consumed", "Consumer", "Followed", "Stream"),
+    "penstock.client.default": ("append", "connect", "consume", "create", "follow", "read"),
+    "penstock.outputs": ("Outputs",),
+    "penstock.sessions": ("attach", "session", "verify"),
+}
 
-        return getattr(sessions, name)
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("penstock")
+    for module, names in _FOUND_IN.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module 'penstock' has no attribute {name!r}")

@@ -85,6 +85,47 @@ class Settings:
         64 * MIB, 0, 128 * 1024 * GIB, "bytes",
         "bytes at the end of the log that are verified at start",
     )  # fmt: skip
+    collect_s: int = _number(
+        60, 0, 86_400, "seconds",
+        "how often what nobody needs any more is looked for and trimmed; 0: never",
+    )  # fmt: skip
+    trim_after_ms: int = _number(
+        24 * 3_600_000, 0, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        "how long rows, markers and leftovers that nobody needs stay all the same",
+    )  # fmt: skip
+    trim_entries_max: int = _number(
+        250, 1, 1_000_000, "entries",
+        "about the most entries that one step of a trim removes; appends wait for a step",
+    )  # fmt: skip
+    markers_kept_min: int = _number(
+        100, 1, 1_000_000, "markers",
+        "markers of a query that stay whatever its checkpoint location is known to have",
+    )  # fmt: skip
+    consumer_away_ms_max: int = _number(
+        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        "how long a consumer or query may stay away; then it is named, and no longer waited for",
+    )  # fmt: skip
+    producer_idle_ms_max: int = _number(
+        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        "how long after its last append a producer's sequence is remembered once that is trimmed",
+    )  # fmt: skip
+    log_replicas: int = _number(
+        3, 1, 5, "replicas",
+        "servers that keep each message of a log in JetStream, when its stream is made",
+    )  # fmt: skip
+    log_wait_s_max: int = _number(
+        600, 1, 86_400, "seconds",
+        "how long a starting server waits for a log in JetStream; then it gives up with a message",
+    )  # fmt: skip
+    purge_bytes_min: int = _number(
+        64 * MIB, 0, 1024 * GIB, "bytes",
+        "payload trimmed from a log in JetStream before its messages are purged there too",
+    )  # fmt: skip
+    purge_wait_s: int = _number(
+        60, 0, 86_400, "seconds",
+        "how far behind a server of a log in JetStream may be when messages are purged; one that "
+        "is further behind must be started again",
+    )  # fmt: skip
     stop_s_max: int = _number(
         30, 1, 3_600, "seconds",
         "how long a stopping server waits for requests under way; then they are cut off",

@@ -33,6 +33,13 @@ class OwnServer:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
+    def kill(self) -> None:
+        """kill -9, to see what is left."""
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
     def stop(self) -> None:
         """Ask it to end; what it said is durable stays so, even if it must be killed."""
         if self._process.poll() is None:
@@ -44,6 +51,34 @@ class OwnServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+class OwnCoordinator:
+    """`penstock coordinate` beside a server. `stop` may be called twice."""
+
+    def __init__(self, server: Address) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "penstock", "coordinate", "--url", server.url],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PENSTOCK_TOKEN": server.token},
+        )
+        assert self._process.stdout is not None
+        with self._process.stdout as out:
+            said = out.readline()
+        if not said.startswith("coordinates at "):
+            raise TryAgain(f"the coordinator said {said!r} and ended", code="server_not_started")
+        self.url = said.split()[-1]
+
+    def kill(self) -> None:
+        """kill -9, to see what is left."""
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+        self._process.wait()
 
 
 def answers(address: Address, deadline_s: float = PROBE_DEADLINE_S) -> bool:
@@ -64,15 +99,20 @@ def running(data: Path) -> Address | None:
     return left.address if answers(left.address) else None
 
 
-def start(data: Path, clock: Clock = SYSTEM_CLOCK) -> OwnServer:
-    """Start a server on a free port and wait until it answers.
+def start(
+    data: Path, clock: Clock = SYSTEM_CLOCK, *, port: int = 0, log: str | None = None
+) -> OwnServer:
+    """Start a server, on a free port unless one is given, and wait until it answers.
+
+    `log` is where the log is kept, as `penstock serve --log` takes it; None keeps it in `data`.
 
     Its output goes to `server.log` in the data folder, whose end is quoted when it does not start.
     """
     data.mkdir(parents=True, exist_ok=True)
-    log = data / "server.log"
-    command = [sys.executable, "-m", "penstock", "serve", "--data", str(data), "--port", "0"]
-    with log.open("wb") as out:
+    told = data / "server.log"
+    command = [sys.executable, "-m", "penstock", "serve", "--data", str(data), "--port", str(port)]
+    command += ["--log", log] if log is not None else []
+    with told.open("wb") as out:
         # A session of its own: Ctrl-C in a terminal must end Spark first, not the server under it.
         process = subprocess.Popen(
             command,
@@ -95,7 +135,7 @@ def start(data: Path, clock: Clock = SYSTEM_CLOCK) -> OwnServer:
         process.wait()
     if process.stdin is not None:
         process.stdin.close()
-    said = log.read_text(encoding="utf-8", errors="replace").strip()[-800:]
+    said = told.read_text(encoding="utf-8", errors="replace").strip()[-800:]
     what = f"ended with {ended}" if ended is not None else f"was not ready in {READY_TIMEOUT_S:g} s"
     raise TryAgain(
         f"the server of {data} {what}; it said: {said or 'nothing'}", code="server_not_started"

@@ -58,8 +58,10 @@ def test_a_supervised_job_with_three_sinks_outlives_every_kind_of_loss(
         before = committed()
         wait_until(
             "every query has committed twice",
-            lambda: all(now >= before[name] + 2 for name, now in committed().items())
-            or not driver.is_running(),
+            lambda: (
+                all(now >= before[name] + 2 for name, now in committed().items())
+                or not driver.is_running()
+            ),
             START_S,
         )
         assert driver.is_running(), driver.said()[-4000:]

@@ -97,6 +97,8 @@ def test_queries_are_listed_with_their_last_marker(query: Query, served: Served)
         "instance": 1,
         "run": "r1",
         "marker": {"lsn": lsn, "batch": 8, "instance": 1, "commit": "e30="},
+        "copied": None,
+        "trimmed": 0,
     }
     assert found in served.ask("GET", "/queries").json()["queries"]
     assert served.ask("GET", "/queries/nobody").code == "unknown_query"
@@ -120,13 +122,13 @@ def test_admission_cuts_at_commits_and_gives_at_least_one(served: Served, name: 
     served.make(name)
     ends = [served.append(table(*range(10)), name).json()["position"] for _ in range(5)]
     last = ends[-1]
-    assert admit(served, name, after=0) == {"end": last, "latest": last}
+    assert admit(served, name, after=0) == {"end": last, "latest": last, "substreams": 1}
     assert admit(served, name, after=0, rows_max=25)["end"] == ends[1]
     assert admit(served, name, after=0, rows_max=3)["end"] == ends[0]
     assert admit(served, name, after=ends[1], rows_max=20)["end"] == ends[3]
     assert admit(served, name, after=0, bytes_max=1)["end"] == ends[0]
     assert admit(served, name, after=0, until=ends[2])["end"] == ends[2]
-    assert admit(served, name, after=last) == {"end": last, "latest": last}
+    assert admit(served, name, after=last) == {"end": last, "latest": last, "substreams": 1}
 
 
 def test_admission_is_held_for_this_stream_or_another(served: Served, name: str) -> None:
@@ -136,7 +138,7 @@ def test_admission_is_held_for_this_stream_or_another(served: Served, name: str)
     threading.Timer(0.3, lambda: served.append(table(1), other)).start()
     began = time.monotonic()
     answer = admit(served, name, after=0, others=[{"stream": other, "after": 0}], wait_ms=5000)
-    assert answer == {"end": 0, "latest": 0}
+    assert answer == {"end": 0, "latest": 0, "substreams": 1}
     assert 0.2 < time.monotonic() - began < 0.9
     began = time.monotonic()
     assert admit(served, name, after=0, wait_ms=60_000)["end"] == 0

@@ -111,7 +111,7 @@ def test_held_requests_are_answered_at_once_when_the_server_stops(
         held.join(10)
         served.process.communicate(timeout=10)
         assert time.monotonic() - began < 5
-        assert [answer.json() for answer in answers] == [{"end": 0, "latest": 0}]
+        assert [answer.json() for answer in answers] == [{"end": 0, "latest": 0, "substreams": 1}]
         assert served.process.returncode == 0
 
 
@@ -144,10 +144,10 @@ def test_a_newer_format_is_refused_with_both_numbers(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with Served(data):
         pass
-    (data / "format.json").write_text('{"format": 3}')
+    (data / "format.json").write_text('{"format": 4}')
     said = refusal(data)
-    assert "has format 3" in said
-    assert "reads up to format 2; upgrade Penstock" in said
+    assert "has format 4" in said
+    assert "reads up to format 3; upgrade Penstock" in said
     (data / "format.json").write_text("{")
     assert "format.json cannot be read" in refusal(data)
 

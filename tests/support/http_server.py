@@ -165,6 +165,11 @@ class Served:
                 return found
             query = f"?after=0&until={answer.headers['Penstock-Position']}&cursor={cursor}"
 
+    def values_after(self, name: str, column: str, after: int) -> list[Any]:
+        """The values of a column in the first page after a position."""
+        answer = self.ask("GET", f"/streams/{name}/rows?after={after}")
+        return list(answer.table().column(column).to_pylist())
+
 
 def start(data: Path, *options: str) -> subprocess.Popen[str]:
     """`penstock serve`, not waited for."""

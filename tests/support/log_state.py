@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.log.contract import Commit, Entry, Head, Operation, QueryRecord, StreamRecord
+from penstock.log.contract import (
+    Commit,
+    Covered,
+    Entry,
+    Head,
+    Operation,
+    QueryRecord,
+    StreamRecord,
+)
 from penstock.log.decide import decide
-from penstock.log.view import Plan, ProducerRecord
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName
+from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Run
+from penstock.log.view import Place, Plan, ProducerRecord
+from penstock.model.ids import BEFORE_ALL, BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
 FIRST = Lsn(1)
 
@@ -23,11 +33,12 @@ class State:
     next_stream_id: int = 1
     now_ms: int = 1_000
     streams: dict[StreamName, StreamRecord] = field(default_factory=dict)
-    commits: dict[int, Commit] = field(default_factory=dict)
+    last_commits: dict[int, Commit] = field(default_factory=dict)
     producers: dict[tuple[int, str], ProducerRecord] = field(default_factory=dict)
-    queries: dict[QueryId, QueryRecord] = field(default_factory=dict)
-    runs: dict[tuple[QueryId, str], Instance] = field(default_factory=dict)
-    marks: dict[tuple[QueryId, BatchId], Lsn] = field(default_factory=dict)
+    query_records: dict[QueryId, QueryRecord] = field(default_factory=dict)
+    records: dict[tuple[str, int], Lsn] = field(default_factory=dict)
+    run_instances: dict[tuple[QueryId, str], Instance] = field(default_factory=dict)
+    marked_at: dict[tuple[QueryId, BatchId], Lsn] = field(default_factory=dict)
     offsets: dict[tuple[QueryId, BatchId], Lsn] = field(default_factory=dict)
     entries: dict[Lsn, Entry] = field(default_factory=dict)
 
@@ -35,25 +46,86 @@ class State:
         return self.streams.get(name)
 
     def last_commit(self, stream: StreamRecord) -> Commit | None:
-        return self.commits.get(stream.id)
+        return self.last_commits.get(stream.id)
 
     def producer(self, stream: StreamRecord, producer: str) -> ProducerRecord | None:
         return self.producers.get((stream.id, producer))
 
     def query(self, query: QueryId) -> QueryRecord | None:
-        return self.queries.get(query)
+        return self.query_records.get(query)
 
     def run_instance(self, query: QueryId, run: str) -> Instance | None:
-        return self.runs.get((query, run))
+        return self.run_instances.get((query, run))
 
     def marked(self, query: QueryId, batch: BatchId) -> Lsn | None:
-        return self.marks.get((query, batch))
+        return self.marked_at.get((query, batch))
+
+    def places(self, count: int) -> tuple[Place, ...]:
+        return tuple(Place(Lsn(self.next_lsn + each), self.now_ms) for each in range(count))
+
+    def tail(self, tag: str) -> Lsn | None:
+        tagged = (lsn for lsn, entry in self.entries.items() if tag in entry.head.tags)
+        return max(tagged, default=None)
+
+    def last_recorded(self, producer: str) -> int | None:
+        return max((seq for name, seq in self.records if name == producer), default=None)
+
+    def recorded(self, producer: str, seq: int) -> Lsn | None:
+        return self.records.get((producer, seq))
 
     def head(self, lsn: Lsn) -> Head | None:
         return self.entries[lsn].head if lsn in self.entries else None
 
     def entry(self, lsn: Lsn) -> Entry | None:
         return self.entries.get(lsn)
+
+    # What upkeep asks: nothing is trimmed and nobody registered here, as its decisions are tested
+    # on a real store.
+
+    def queries(self) -> Iterator[QueryRecord]:
+        return iter(self.query_records.values())
+
+    def commit_at(self, stream: StreamRecord, lsn: int) -> Commit | None:
+        return self.last_commits.get(stream.id)
+
+    def commits(self, stream: StreamRecord, start: int, until: int) -> Iterator[Commit]:
+        return iter(())
+
+    def covered(self, stream: StreamRecord, substream: Substream, commit: Lsn) -> Covered | None:
+        return None
+
+    def tagged(self, tag: str, start: int = 0) -> Iterator[Lsn]:
+        found = (lsn for lsn, entry in self.entries.items() if tag in entry.head.tags)
+        return iter(sorted(lsn for lsn in found if lsn >= start))
+
+    def marks(self, query: QueryId, first: BatchId) -> Iterator[Lsn]:
+        found = (key for key in sorted(self.marked_at) if key[0] == query and key[1] >= first)
+        return (self.marked_at[key] for key in found)
+
+    def first_offsets(self, query: QueryId, first: BatchId) -> tuple[BatchId, Lsn] | None:
+        found = sorted(b for q, b in self.offsets if q == query and b >= first)
+        return (found[0], self.offsets[query, found[0]]) if found else None
+
+    def trimmed(self, point: str) -> Lsn:
+        return BEFORE_ALL
+
+    def consumer(self, reader: Reader, name: str, stream: StreamName) -> ConsumerRecord | None:
+        return None
+
+    def consumers(self) -> Iterator[ConsumerRecord]:
+        return iter(())
+
+    def waiting(self, query: QueryId) -> Iterator[Lsn]:
+        return iter(())
+
+    def runs(self, query: QueryId) -> Iterator[Run]:
+        return (Run(run, at) for (q, run), at in self.run_instances.items() if q == query)
+
+    def deleted(self, stream_id: int) -> DeletedStream | None:
+        return None
+
+    def producers_until(self, stream: StreamRecord, last: Lsn) -> Iterator[str]:
+        return iter(())
 
     def do(self, operation: Operation) -> Plan:
         plan = decide(operation, self)
@@ -64,17 +136,19 @@ class State:
             self.streams[plan.stream.name] = plan.stream
             self.next_stream_id += 1
         for _, showing in plan.showings:
-            self.commits[showing.stream_id] = showing.commit
+            self.last_commits[showing.stream_id] = showing.commit
         if plan.producer is not None:
             self.producers[plan.producer[:2]] = plan.producer[2]
         if plan.query is not None:
-            self.queries[plan.query.query] = plan.query
+            self.query_records[plan.query.query] = plan.query
         if plan.run is not None:
-            self.runs[plan.run[:2]] = plan.run[2]
+            self.run_instances[plan.run[:2]] = plan.run[2]
         if plan.mark is not None:
-            self.marks[plan.mark[:2]] = plan.mark[2]
+            self.marked_at[plan.mark[:2]] = plan.mark[2]
         if plan.offsets is not None:
             self.offsets[plan.offsets[:2]] = plan.offsets[2]
+        if plan.recorded is not None:
+            self.records[plan.recorded[:2]] = plan.recorded[2]
         return plan
 
 

@@ -21,16 +21,20 @@ MAY_IMPORT = {
     "jvm": WORDS,
     "told": WORDS,
     "spawn": {*WORDS, "client"},
+    "coordinator": {*WORDS, "client"},
+    "outputs": WORDS,
     "sessions": {*WORDS, "client", "jvm", "spawn", "told"},
     "workloads": {*WORDS, "client", "model"},
     "demo": {*WORDS, "client", "model", "spawn", "workloads"},
     "commit": WORDS,
-    "testing": {*WORDS, "commit"},
+    "testing": {*WORDS, "commit", "log", "model", "settings"},
+    "protocols": {*WORDS, "log", "model", "workloads"},
     "queries": WORDS,
     "oracle": {*WORDS, "client", "queries"},
     "bench": {
         *WORDS,
-        *("client", "demo", "jvm", "model", "oracle", "queries", "spawn", "testing", "workloads"),
+        *("client", "demo", "jvm", "log", "model", "oracle", "protocols", "queries", "spawn"),
+        *("testing", "workloads"),
     },
 }
 

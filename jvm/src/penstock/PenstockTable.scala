@@ -33,13 +33,14 @@ final class PenstockTable(streams: Streams, declared: StructType, connection: Co
     val stream = Options.stream(options)
     val info = Gateway.to(connection).streams.describe(stream)
     val actual = SparkInternals.sparkSchema(info.schema)
-    if (actual != declared) {
+    // Columns may have been added at the end since the query's plan was made.
+    if (actual.take(declared.length) != declared.toSeq) {
       throw new BadCall(
         "schema_differs",
         s"stream '$stream' has the columns ${actual.toDDL}, not ${declared.toDDL}; leave out " +
           ".schema(...): the source takes its schema from the stream")
     }
-    new LogScan(connection, info, Options.read(options))
+    new LogScan(connection, info.first(declared.length), Options.read(options))
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =

@@ -16,9 +16,17 @@ COMMANDS = {
     "demo": ("penstock.cli.demo", "demo", "Run the whole system on this machine, once."),
     "doctor": ("penstock.cli.doctor", "doctor", "Check what Penstock needs, and say what to do."),
     "serve": ("penstock.cli.serve", "serve", "Run the server: the log and its gateway."),
-    "stream": ("penstock.cli.stream", "stream", "Create, list, append to and read streams."),
+    "stream": ("penstock.cli.stream", "stream", "Create, list, alter, append to, read streams."),
+    "consumers": ("penstock.cli.consumers", "consumers", "See and move those who read streams."),
+    "query": ("penstock.cli.query", "query", "List, reset and delete queries."),
     "run": ("penstock.cli.run", "run", "Run a PySpark job, and start it again when it fails."),
     "drain": ("penstock.cli.drain", "drain", "Copy a query's checkpoint out of the log."),
+    "coordinate": (
+        *("penstock.cli.coordinate", "coordinate"),
+        "Coordinate transactions, to compare them with markers.",
+    ),
+    "backup": ("penstock.cli.backup", "backup", "Copy the log of a running server."),
+    "restore": ("penstock.cli.backup", "restore", "Make a data folder from a backup."),
     "bench": ("penstock.cli.bench", "bench", "Measure this machine, and check the answers too."),
 }
 

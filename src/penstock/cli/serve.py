@@ -10,6 +10,7 @@ import click
 
 from penstock.errors import PenstockError
 from penstock.gateway.server import Address, Server, run
+from penstock.log.jetstream.address import log_address
 from penstock.settings import settings_from
 
 
@@ -17,6 +18,10 @@ from penstock.settings import settings_from
 @click.option(
     "--data", type=click.Path(path_type=Path, file_okay=False), required=True,
     help="Folder of the log; made if it is not there.",
+)  # fmt: skip
+@click.option(
+    "--log", "log_text", metavar="nats://HOST:PORT[,..][/STREAM]",
+    help="Keep the log in JetStream; the folder then holds an index of it.",
 )  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="0 takes a free one.")
@@ -33,6 +38,7 @@ from penstock.settings import settings_from
 @click.option("--set", "texts", multiple=True, metavar="NAME=VALUE", help="A setting; repeatable.")
 def serve(
     data: Path,
+    log_text: str | None,
     host: str,
     port: int,
     token: str | None,
@@ -49,9 +55,12 @@ def serve(
         settings = settings_from(dict(_pair(text) for text in texts))
         address = Address(host, port, tls_cert, tls_key)
         where = "as given" if token else f"in {data / 'token'}"
+        elsewhere = None if log_text is None else log_address(log_text)
         run(
-            data, address, settings, token, lambda server: _say(server, where),
+            data, address, settings, token,
+            lambda server: _say(server, where, is_elsewhere=elsewhere is not None),
             cut_damaged_tail=cut_damaged_tail,
+            log_address=elsewhere,
         )  # fmt: skip
     except PenstockError as error:
         raise click.ClickException(error.message) from None
@@ -64,9 +73,12 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _say(server: Server, where: str) -> None:
+def _say(server: Server, where: str, *, is_elsewhere: bool) -> None:
+    """A log in the folder is synced when it answers; what another promises is said."""
     if server.log.cut is not None:
         click.echo(str(server.log.cut), err=True)
+    if is_elsewhere:
+        click.echo(server.log.about)
     click.echo(f"penstock serves {server.log.folder.path} at {server.url}, token {where}")
 
 

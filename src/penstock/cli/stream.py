@@ -12,13 +12,15 @@ from rich.table import Table
 
 from penstock.cli.address import client_of, server_options
 from penstock.cli.feed import FORMATS, format_of, pieces
+from penstock.cli.measures import Size, Span, age
 from penstock.cli.show import json_lines, output, show, write
+from penstock.client import Stream
 from penstock.errors import PenstockError
 
 
 @click.group()
 def stream() -> None:
-    """Create, list, append to and read streams.
+    """Create, list, alter, append to and read streams.
 
     \b
     Examples:
@@ -27,6 +29,7 @@ def stream() -> None:
       tail -f app.jsonl | penstock stream append events - --format jsonl
       penstock stream read bids --format csv -o bids.csv
       penstock stream tail bids --from earliest
+      penstock stream alter bids --add "note string" --keep 7d
     """
 
 
@@ -66,6 +69,85 @@ def list_streams(**server: Any) -> None:
             click.echo("\t".join(values))
     if sys.stdout.isatty():
         Console().print(table)
+
+
+@stream.command()
+@click.argument("name")
+@click.option(
+    "--add", metavar="DDL", help='Columns to put at the end: "note string, at timestamp".'
+)
+@click.option("--substreams", type=click.IntRange(1), help="More parts than it has.")
+@click.option(
+    "--keep", type=Span(), help="How long rows stay while nobody is registered: 7d, ever."
+)
+@click.option("--keep-size", type=Size(), help="And how much at least: 10GB, all.")
+@server_options
+def alter(
+    name: str,
+    add: str | None,
+    substreams: int | None,
+    keep: int | None,
+    keep_size: int | None,
+    **server: Any,
+) -> None:
+    """Change a stream while it is in use.
+
+    Columns are added at the end; rows from before have null there. A writer that does not know a
+    new column leaves it null, and a reader that does not know it is not given it, until it starts
+    again. Substreams are only ever added; rows stay where they are, and no batch of a query spans
+    the change. Whatever would lose data, such as dropping or narrowing a column, is refused.
+
+    Rows of a stream that someone is registered to read (penstock consumers list) are kept until
+    everyone has dealt with them. --keep and --keep-size are for a stream that nobody is.
+
+    \b
+    Examples:
+      penstock stream alter bids --add "note string"
+      penstock stream alter bids --substreams 8
+      penstock stream alter bids --keep 7d --keep-size 10GB
+    """
+    if (add, substreams, keep, keep_size) == (None, None, None, None):
+        raise click.UsageError("say what to change: --add, --substreams, --keep or --keep-size")
+    altered = client_of(**server).alter(
+        name, add=add, substreams=substreams, age_ms_max=keep, bytes_max=keep_size
+    )
+    click.echo(f"{altered.name}: {altered.ddl}; {altered.substreams} substreams; {_kept(altered)}")
+
+
+def _kept(stream: Stream) -> str:
+    bounds = [
+        f"for {age(stream.age_ms_max)}" if stream.age_ms_max is not None else "",
+        f"down to {stream.bytes_max} bytes" if stream.bytes_max is not None else "",
+    ]
+    return f"unread rows are kept {' or '.join(each for each in bounds if each) or 'for ever'}"
+
+
+@stream.command()
+@click.argument("name")
+@click.option("--until", type=click.IntRange(0), required=True, help="The last position to go.")
+@server_options
+def trim(name: str, until: int, **server: Any) -> None:
+    """Remove rows up to a position now; refused if a consumer or query still needs them.
+
+    \b
+    Example: penstock stream trim bids --until 12345
+    """
+    done = client_of(**server).trim(name, until)
+    click.echo(f"{name}: trimmed up to {done['until']}, {done['entries']} entries removed")
+
+
+@stream.command()
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Though somebody uses it; who reads it gets an error.")
+@server_options
+def delete(name: str, force: bool, **server: Any) -> None:
+    """Delete a stream and its rows; refused while a consumer or query uses it.
+
+    \b
+    Example: penstock stream delete bids
+    """
+    client_of(**server).delete_stream(name, force=force)
+    click.echo(f"{name} is deleted")
 
 
 @stream.command()

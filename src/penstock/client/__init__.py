@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.client.address import Address
 from penstock.client.client import Client
+from penstock.client.consume import Consumed, Consumer
 from penstock.client.values import (
     Appended,
     Checkpoint,
@@ -18,6 +19,8 @@ __all__ = [
     "Appended",
     "Checkpoint",
     "Client",
+    "Consumed",
+    "Consumer",
     "Followed",
     "MarkedBatch",
     "RecordedOffsets",

@@ -5,28 +5,31 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
 
+from penstock.client.consume import Consumer
 from penstock.client.queries import QueryCalls
+from penstock.client.records import RecordCalls
 from penstock.client.rows import Rows, as_batch, ipc_batches, ipc_bytes
 from penstock.client.sequences import Sequences
-from penstock.client.values import Appended, Followed, Stream
+from penstock.client.streams import StreamCalls
+from penstock.client.upkeep import UpkeepCalls
+from penstock.client.values import Appended, Followed
 from penstock.client.wire import ARROW, Wire
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall, TryAgain
-from penstock.model.schema import from_base64, to_base64
 
 DEADLINE_S = 30.0
 ANSWER_BYTES = 8 << 20
 WAIT_MS = 1_000
 
 
-class Client(QueryCalls):
+class Client(StreamCalls, QueryCalls, RecordCalls, UpkeepCalls):
     """Talks to one server; every call is tried again for up to `deadline_s`.
 
     Appends of one client to one stream go one after the other, each with its own sequence under
@@ -48,6 +51,8 @@ class Client(QueryCalls):
         self._new_id = new_id
         self._sequences = Sequences(new_id())
         self._schemas: dict[str, pa.Schema] = {}
+        self._first_columns: dict[str, int] = {}
+        self._clock = clock
         _clients.add(self)
 
     def _after_fork(self) -> None:
@@ -70,48 +75,6 @@ class Client(QueryCalls):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # Streams
-
-    def create(
-        self,
-        stream: str,
-        schema: str | pa.Schema,
-        *,
-        substreams: int | None = None,
-        key: Sequence[str] | str | None = None,
-    ) -> Stream:
-        """Create a stream, or find the one with the same schema; another one is an error.
-
-        `schema` is an Arrow schema or text such as "auction bigint, at timestamp". Rows with equal
-        `key` columns go to one substream, where they keep their order.
-        """
-        body: dict[str, Any] = (
-            {"ddl": schema} if isinstance(schema, str) else {"schema": to_base64(schema)}
-        )
-        if substreams is not None:
-            body["substreams"] = substreams
-        if key is not None:
-            body["key"] = [key] if isinstance(key, str) else list(key)
-        got = self._wire.request("PUT", ("streams", stream), body=msgspec.json.encode(body))
-        return self._learn(got.json())
-
-    def streams(self) -> list[Stream]:
-        return [
-            self._learn(one) for one in self._wire.request("GET", ("streams",)).json()["streams"]
-        ]
-
-    def describe(self, stream: str) -> Stream:
-        return self._learn(self._wire.request("GET", ("streams", stream)).json())
-
-    def position(self, stream: str, *, at: str | None = None, time_ms: int | None = None) -> int:
-        """The `earliest` or `latest` position, or the one before the first commit at a time."""
-        if at is not None and time_ms is not None:
-            raise BadCall("give at or time_ms, not both", code="bad_request")
-        query = {"time_ms": time_ms} if time_ms is not None else {"at": at or "latest"}
-        return int(
-            self._wire.request("GET", ("streams", stream, "position"), query).json()["position"]
-        )
-
     # Rows
 
     def append(
@@ -132,7 +95,7 @@ class Client(QueryCalls):
         Raises TryAgain when the deadline passes: whether the rows are there is then unknown, and
         the message holds what to pass to send them again safely.
         """
-        batch = as_batch(rows, self.schema(stream))
+        batch = self._batch(stream, rows)
         return self.append_bytes(
             stream,
             ipc_bytes(batch),
@@ -142,6 +105,16 @@ class Client(QueryCalls):
             producer=producer,
             sequence=sequence,
         )
+
+    def _batch(self, stream: str, rows: Rows) -> pa.RecordBatch:
+        """The rows in the stream's columns; asked for anew if the ones known do not fit."""
+        schema = self.schema(stream)
+        try:
+            return as_batch(rows, schema, self._first_columns[stream])
+        except BadCall:
+            if self.describe(stream).schema == schema:
+                raise
+        return as_batch(rows, self.schema(stream), self._first_columns[stream])
 
     def append_bytes(
         self,
@@ -240,6 +213,24 @@ class Client(QueryCalls):
             if rows:
                 yield Followed(pa.Table.from_batches(rows, schema), position)
 
+    def consume(
+        self,
+        *streams: str,
+        group: str,
+        start: str | int = "earliest",
+        auto_commit: bool = True,
+        stop: threading.Event | None = None,
+    ) -> Consumer:
+        """Rows as they are committed, from where the group of this name got to (else `start`).
+
+        As `follow`, but the position is kept in the log and the log keeps the rows for the group;
+        see `penstock.client.consume`. Each batch is committed when the next one is asked for, or by
+        `commit` with `auto_commit=False`: at least once, after a crash the last batch comes again.
+        """
+        return Consumer(
+            self, streams, group, self._clock, start=start, auto_commit=auto_commit, stop=stop
+        )
+
     # What else the server knows
 
     def health(self) -> dict[str, Any]:
@@ -248,24 +239,6 @@ class Client(QueryCalls):
 
     def server(self) -> dict[str, Any]:
         return dict(self._wire.request("GET", ("server",)).json())
-
-    def schema(self, stream: str) -> pa.Schema:
-        """A stream's schema; asked once, for it never changes."""
-        known = self._schemas.get(stream)
-        return known if known is not None else self.describe(stream).schema
-
-    def _learn(self, told: Mapping[str, Any]) -> Stream:
-        schema = from_base64(told["schema"])
-        self._schemas[told["name"]] = schema
-        counts = {name: int(told[name]) for name in ("earliest", "latest", "rows", "bytes")}
-        return Stream(
-            name=told["name"],
-            schema=schema,
-            ddl=told["ddl"],
-            substreams=int(told["substreams"]),
-            key=tuple(told["key"]),
-            **counts,
-        )
 
     def _fetch(
         self,
@@ -281,6 +254,7 @@ class Client(QueryCalls):
             "until": until,
             "substream": substream,
             "cursor": cursor,
+            "columns": len(self.schema(stream)),
             "bytes": ANSWER_BYTES,
             "wait_ms": wait_ms if until is None else None,
         }

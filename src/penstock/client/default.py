@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from penstock.client import address
 from penstock.client.client import Client
+from penstock.client.consume import Consumer
 from penstock.client.rows import Rows
 from penstock.client.values import Appended, Followed, Stream
 
@@ -82,3 +83,14 @@ def follow(
 ) -> Iterator[Followed]:
     """`Client.follow` on the current server."""
     return current().follow(stream, after, substream=substream, stop=stop)
+
+
+def consume(
+    *streams: str,
+    group: str,
+    start: str | int = "earliest",
+    auto_commit: bool = True,
+    stop: threading.Event | None = None,
+) -> Consumer:
+    """`Client.consume` on the current server."""
+    return current().consume(*streams, group=group, start=start, auto_commit=auto_commit, stop=stop)

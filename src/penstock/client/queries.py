@@ -34,6 +34,12 @@ class QueryCalls:
         body = msgspec.json.encode({"run": run, "name": name})
         return dict(self._wire.request("POST", ("queries", query, "instances"), body=body).json())
 
+    def mark(self, query: str, marker: Mapping[str, Any]) -> Lsn:
+        """Commit a batch: the marker's place. The same marker again gets the same answer."""
+        body = msgspec.json.encode(dict(marker))
+        got = self._wire.request("POST", ("queries", query, "markers"), body=body)
+        return Lsn(got.json()["lsn"])
+
     def markers(self, query: str, after_batch: int | None = None) -> list[dict[str, Any]]:
         """Every batch the query has committed after `after_batch`, in order."""
         found: list[dict[str, Any]] = []

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Sequence[Mapping[str, Any]] | pandas.DataFrame"
 
 
-def as_batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
-    """`rows` in the stream's column order and types; casts that would lose a value are refused."""
+def as_batch(rows: Rows, schema: pa.Schema, first_columns: int | None = None) -> pa.RecordBatch:
+    """`rows` in the stream's column order and types; casts that would lose a value are refused.
+
+    Columns after the `first_columns`, which were added to the stream later, may be left out.
+    """
+    first = pa.schema(list(schema)[:first_columns])
     if isinstance(rows, (pa.RecordBatch, pa.Table)):
-        return fit(rows, schema)
+        return fit(rows, schema, first)
     if hasattr(rows, "to_dict") and hasattr(rows, "dtypes"):
-        return fit(pa.Table.from_pandas(rows, preserve_index=False), schema)
+        return fit(pa.Table.from_pandas(rows, preserve_index=False), schema, first)
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         return _of_mappings(rows, schema)
     raise BadCall(

@@ -12,7 +12,11 @@ from penstock.model.marker import FileRef, decode_commit
 
 
 class Stream(NamedTuple):
-    """A stream as the server describes it; positions and counts are of the moment of asking."""
+    """A stream as the server describes it; positions and counts are of the moment of asking.
+
+    `version` counts the times columns were added. `age_ms_max` and `bytes_max` are how long and how
+    many of its rows are kept while nobody is registered to read it; None: for ever, all.
+    """
 
     name: str
     schema: pa.Schema
@@ -23,6 +27,9 @@ class Stream(NamedTuple):
     latest: int
     rows: int
     bytes: int
+    version: int = 0
+    age_ms_max: int | None = None
+    bytes_max: int | None = None
 
 
 class Appended(msgspec.Struct, frozen=True):

@@ -6,7 +6,8 @@ calls must make that safe; every route is, given a producer and a sequence for a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -25,6 +26,7 @@ PAUSE_FIRST_S = 0.05
 PAUSE_MAX_S = 2.0
 CONNECT_TIMEOUT_S = 5.0
 CONNECTIONS_MAX = 16
+PIECE_BYTES = 1 << 20
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -88,6 +90,26 @@ class Wire:
                     raise self._gave_up(error) from error
             self._clock.sleep(pause)
             pause = min(pause * 2, PAUSE_MAX_S)
+
+    def stream(self, method: str, path: tuple[str, ...]) -> Iterator[bytes]:
+        """A long answer in pieces, asked for once: what breaks off is raised, and not repeated."""
+        target = "/".join((self.url, "v1", *(quote(part, safe="") for part in path)))
+        timeout = urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=self._deadline_s)
+        try:
+            got = self._pool.request(
+                method,
+                target,
+                headers={"Authorization": self._authorization},
+                timeout=timeout,
+                redirect=False,
+                preload_content=False,
+            )
+            with contextlib.closing(got):
+                if got.status >= 300:
+                    raise _error_of(got.status, got.data)
+                yield from got.stream(PIECE_BYTES)
+        except urllib3.exceptions.HTTPError as error:
+            raise self._gave_up(error) from error
 
     def renewed(self) -> Wire:
         """The same server over new connections."""

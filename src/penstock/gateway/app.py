@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
-from penstock.gateway import control, fetch, files, ingest
+from penstock.gateway import consumers, control, fetch, files, ingest, records, upkeep
 from penstock.gateway.state import GATEWAY, Gateway, gateway_of
 
 _LOG = logging.getLogger("penstock.gateway")
@@ -91,6 +91,9 @@ def make_app(gateway: Gateway) -> web.Application:
     app.router.add_get("/v1/streams", control.list_streams)
     app.router.add_get("/v1/streams/{stream}", control.get_stream)
     app.router.add_put("/v1/streams/{stream}", control.put_stream)
+    app.router.add_patch("/v1/streams/{stream}", upkeep.alter_stream)
+    app.router.add_delete("/v1/streams/{stream}", upkeep.delete_stream)
+    app.router.add_post("/v1/streams/{stream}/trim", upkeep.trim_stream)
     app.router.add_post("/v1/streams/{stream}/rows", ingest.append_rows)
     app.router.add_get("/v1/streams/{stream}/rows", fetch.fetch_rows)
     app.router.add_get("/v1/streams/{stream}/position", fetch.find_position)
@@ -103,5 +106,15 @@ def make_app(gateway: Gateway) -> web.Application:
     app.router.add_post("/v1/queries/{query}/files", files.append_files)
     app.router.add_get("/v1/queries/{query}/files/{lsn}", files.get_file)
     app.router.add_get("/v1/queries/{query}/checkpoint", files.get_checkpoint)
+    app.router.add_post("/v1/queries/{query}/reset", upkeep.reset_query)
+    app.router.add_delete("/v1/queries/{query}", upkeep.delete_query)
+    app.router.add_get("/v1/consumers", consumers.list_consumers)
+    app.router.add_put("/v1/consumers/{group}/streams/{stream}", consumers.register)
+    app.router.add_post("/v1/consumers/{group}/positions", consumers.move)
+    app.router.add_delete("/v1/consumers/{group}", consumers.forget)
+    app.router.add_post("/v1/collect", upkeep.collect)
+    app.router.add_get("/v1/backup", upkeep.back_up)
+    app.router.add_post("/v1/records", records.append_record)
+    app.router.add_get("/v1/records", records.list_records)
     app.router.add_post("/v1/admission", control.admit)
     return app

@@ -71,6 +71,37 @@ class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     positions: dict[str, Number] = {}
     mode: str = "append"
     files: list[FileBody] = []
+    copied: Number | None = None
+
+
+class AlterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`add` are columns to put at the end; 0 for an age or a size lifts that bound."""
+
+    add: str | None = None
+    schema: str | None = None
+    ddl: str | None = None
+    substreams: Positive | None = None
+    age_ms_max: Number | None = None
+    bytes_max: Number | None = None
+
+
+class TrimBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    until: Number
+
+
+class RegisterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`start` is earliest or latest, for a consumer that is not known; or a position."""
+
+    start: str | Number = "earliest"
+
+
+class MoveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    position: Number | None = None
+    expect: Number | None = None
+
+
+class MovesBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    streams: dict[str, MoveBody]
 
 
 def bad_request(message: str) -> BadCall:

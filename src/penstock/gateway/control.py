@@ -23,6 +23,7 @@ from penstock.gateway.bodies import (
     query_id,
     short_text,
 )
+from penstock.gateway.readings import Asker
 from penstock.gateway.state import Gateway, gateway_of
 from penstock.log.appends import check_instance, need_stream
 from penstock.log.contract import (
@@ -34,9 +35,11 @@ from penstock.log.contract import (
     Taken,
     TakeQuery,
 )
-from penstock.log.index import check_position, end_of_batch, latest, markers_from
+from penstock.log.garbage import away
+from penstock.log.index import check_position, earliest, end_of_batch, latest, markers_from
 from penstock.log.store import StoreView
-from penstock.model.ids import BEFORE_ALL, BatchId, Instance, Lsn, stream_name
+from penstock.log.upkeep import ConsumerRecord, Move, MovePosition, Register
+from penstock.model.ids import BatchId, Instance, Lsn, stream_name
 from penstock.model.routing import check_key
 from penstock.model.schema import canonical, from_base64, schema_of, to_base64, to_ddl
 
@@ -52,59 +55,67 @@ def version() -> str:
         return "0+source"
 
 
-def _json(value: Any, status: int = 200) -> web.Response:
+def json_answer(value: Any, status: int = 200) -> web.Response:
     return web.Response(
         body=msgspec.json.encode(value), status=status, content_type="application/json"
     )
 
 
 async def health(_: web.Request) -> web.Response:
-    return _json({"version": version(), "protocol": PROTOCOL})
+    return json_answer({"version": version(), "protocol": PROTOCOL})
 
 
 async def server(request: web.Request) -> web.Response:
     gateway = gateway_of(request)
     with gateway.log.reading() as view:
         last = view.next_lsn - 1
-    return _json(
+        gone = away(view, gateway.clock.wall_ms(), gateway.settings)
+    return json_answer(
         {
             "version": version(),
             "protocol": PROTOCOL,
             "data": str(gateway.log.folder.path.absolute()),
             "pid": os.getpid(),
             "started_at_ms": gateway.started_at_ms,
+            "now_ms": gateway.clock.wall_ms(),
+            "consumers_away": len(gone),
             "latest": last,
         }
     )
 
 
-def _described(gateway: Gateway, view: StoreView, stream: StreamRecord) -> dict[str, Any]:
+def described(gateway: Gateway, view: StoreView, stream: StreamRecord) -> dict[str, Any]:
     schema = gateway.schema(stream)
-    last = view.last_commit(stream)
+    start = earliest(view, stream)
+    last, base = view.last_commit(stream), view.commit_at(stream, start)
     return {
         "name": stream.name,
         "ddl": to_ddl(schema),
         "schema": to_base64(schema),
         "substreams": stream.substreams,
         "key": list(stream.key),
-        "earliest": BEFORE_ALL,
-        "latest": last.lsn if last else BEFORE_ALL,
-        "rows": last.rows_total if last else 0,
-        "bytes": last.bytes_total if last else 0,
+        "earliest": start,
+        "latest": latest(view, stream),
+        "rows": (last.rows_total if last else 0) - (base.rows_total if base else 0),
+        "bytes": (last.bytes_total if last else 0) - (base.bytes_total if base else 0),
+        "version": len(stream.versions),
+        "first_columns": len(gateway.version(stream, 0)),
+        "age_ms_max": stream.retention.age_ms_max,
+        "bytes_max": stream.retention.bytes_max,
     }
 
 
 async def list_streams(request: web.Request) -> web.Response:
     gateway = gateway_of(request)
     with gateway.log.reading() as view:
-        found = [_described(gateway, view, stream) for stream in view.streams()]
-    return _json({"streams": found})
+        found = [described(gateway, view, stream) for stream in view.streams()]
+    return json_answer({"streams": found})
 
 
 async def get_stream(request: web.Request) -> web.Response:
     gateway = gateway_of(request)
     with gateway.log.reading() as view:
-        return _json(_described(gateway, view, gateway.stream_in(request, view)))
+        return json_answer(described(gateway, view, gateway.stream_in(request, view)))
 
 
 async def put_stream(request: web.Request) -> web.Response:
@@ -126,8 +137,7 @@ async def put_stream(request: web.Request) -> web.Response:
     message = canonical(schema).serialize().to_pybytes()
     made: StreamMade = await gateway.run(CreateStream(name, message, body.substreams, key))
     with gateway.log.reading() as view:
-        described = _described(gateway, view, made.stream)
-    return _json(described, 201 if made.created else 200)
+        return json_answer(described(gateway, view, made.stream), 201 if made.created else 200)
 
 
 async def take_over(request: web.Request) -> web.Response:
@@ -137,21 +147,22 @@ async def take_over(request: web.Request) -> web.Response:
     body = await body_of(request, InstanceBody)
     run = short_text(body.run, "'run'")
     taken: Taken = await gateway.run(TakeQuery(query, run, body.name))
-    return _json({"instance": taken.instance, "marker": taken.marker})
+    return json_answer({"instance": taken.instance, "marker": taken.marker})
 
 
 async def mark(request: web.Request) -> web.Response:
     """`POST /v1/queries/Q/markers`: the one append that commits a batch."""
     gateway = gateway_of(request)
     query = query_id(request.match_info["query"])
-    marker = marker_of(query, await body_of(request, MarkerBody))
-    return _json({"lsn": await gateway.run(Mark(marker))})
+    body = await body_of(request, MarkerBody)
+    copied = None if body.copied is None else BatchId(body.copied)
+    return json_answer({"lsn": await gateway.run(Mark(marker_of(query, body), copied))})
 
 
 async def list_queries(request: web.Request) -> web.Response:
     with gateway_of(request).log.reading() as view:
         found = list(view.queries())
-    return _json({"queries": found})
+    return json_answer({"queries": found})
 
 
 async def get_query(request: web.Request) -> web.Response:
@@ -160,7 +171,7 @@ async def get_query(request: web.Request) -> web.Response:
         found: QueryRecord | None = view.query(query)
     if found is None:
         raise BadCall(f"there is no query {query!r}", code="unknown_query", status=404)
-    return _json(found)
+    return json_answer(found)
 
 
 async def list_markers(request: web.Request) -> web.Response:
@@ -170,7 +181,7 @@ async def list_markers(request: web.Request) -> web.Response:
     first = BatchId(0 if after is None else after + 1)
     with gateway_of(request).log.reading() as view:
         found = list(islice(markers_from(view, query, first), MARKERS_MAX))
-    return _json({"markers": found})
+    return json_answer({"markers": found})
 
 
 async def admit(request: web.Request) -> web.Response:
@@ -180,19 +191,38 @@ async def admit(request: web.Request) -> web.Response:
     if body.instance is not None and body.query is None:
         raise bad_request("'instance' goes with 'query'; give both, or null for 'instance'")
     names = [stream_name(body.stream), *(stream_name(other.stream) for other in body.others)]
+    if body.instance is not None:
+        await _keep_reading(gateway, body)
     with gateway.held.watch(names, gateway.hold_s(body.wait_ms)) as watch:
         while True:
             with gateway.log.reading() as view:
-                end, last, is_ready = _admitted(view, body)
+                stream = need_stream(view, names[0])
+                end, last, is_ready = _admitted(view, stream, body)
             if is_ready or not body.wait_ms or not await watch.wait():
-                return _json({"end": end, "latest": last})
+                return json_answer({"end": end, "latest": last, "substreams": stream.substreams})
 
 
-def _admitted(view: StoreView, body: AdmissionBody) -> tuple[Lsn, Lsn, bool]:
+async def _keep_reading(gateway: Gateway, body: AdmissionBody) -> None:
+    """Hold the stream for the query from the position it asks about, durably before it is told to
+    read; later, only what has moved is kept, and nobody waits for that."""
+    instance, after = Instance(body.instance or 0), Lsn(body.after)
+    asker = Asker(query_id(body.query or ""), instance, stream_name(body.stream))
+    with gateway.log.reading() as view:
+        check_instance(view, asker.query, instance)
+    if not gateway.readings.is_known(asker):
+        made = Register("query", asker.query, asker.stream, after)
+        there: ConsumerRecord = await gateway.run(made)
+        if after < there.position:
+            await gateway.run(MovePosition("query", asker.query, (Move(asker.stream, after),)))
+        gateway.readings.registered(asker, after)
+    elif (move := gateway.readings.asked(asker, after)) is not None:
+        gateway.run_behind(move)
+
+
+def _admitted(view: StoreView, stream: StreamRecord, body: AdmissionBody) -> tuple[Lsn, Lsn, bool]:
     """The end, the stream's latest, and whether any stream asked about has something."""
     if body.instance is not None:
         check_instance(view, query_id(body.query or ""), Instance(body.instance))
-    stream = need_stream(view, stream_name(body.stream))
     after, last = Lsn(body.after), latest(view, stream)
     check_position(view, stream, after)
     until = last

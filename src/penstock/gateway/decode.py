@@ -47,14 +47,14 @@ def arrow_batches(body: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
         ) from error
 
 
-def _from_arrow(body: bytes, schema: pa.Schema) -> pa.RecordBatch:
+def _from_arrow(body: bytes, schema: pa.Schema, first: pa.Schema) -> pa.RecordBatch:
     found, batches = arrow_batches(body)
     if len(batches) == 1:
-        return fit(batches[0], schema)
-    return fit(pa.Table.from_batches(batches, schema=found), schema)
+        return fit(batches[0], schema, first)
+    return fit(pa.Table.from_batches(batches, schema=found), schema, first)
 
 
-def _from_json(body: bytes, schema: pa.Schema) -> pa.RecordBatch:
+def _from_json(body: bytes, schema: pa.Schema, _: pa.Schema) -> pa.RecordBatch:
     """Arrow's own reader where it reads the types as we do; else, and for exact errors, ours."""
     if body and all(_is_plain(field.type) for field in schema):
         try:
@@ -81,7 +81,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     )
 
 
-def _from_csv(body: bytes, schema: pa.Schema) -> pa.RecordBatch:
+def _from_csv(body: bytes, schema: pa.Schema, first: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         if kinds.is_nested(field.type):
             raise bad_rows(
@@ -102,18 +102,21 @@ def _from_csv(body: bytes, schema: pa.Schema) -> pa.RecordBatch:
             f"the CSV cannot be read: {_sentence(error)}; rows are counted from the header, "
             "which is 1"
         ) from error
-    return fit(table, schema)
+    return fit(table, schema, first)
 
 
-_READERS: dict[str, Callable[[bytes, pa.Schema], pa.RecordBatch]] = {
+_READERS: dict[str, Callable[[bytes, pa.Schema, pa.Schema], pa.RecordBatch]] = {
     ARROW: _from_arrow,
     JSON_LINES: _from_json,
     CSV: _from_csv,
 }
 
 
-def rows_from(body: bytes, content_type: str, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of a body as one record batch of the stream's schema."""
+def rows_from(
+    body: bytes, content_type: str, schema: pa.Schema, first: pa.Schema
+) -> pa.RecordBatch:
+    """The rows of a body as one record batch of the stream's schema; columns that the `first`
+    schema of the stream did not have may be left out."""
     reader = _READERS.get(content_type)
     if reader is None:
         raise BadCall(
@@ -121,4 +124,4 @@ def rows_from(body: bytes, content_type: str, schema: pa.Schema) -> pa.RecordBat
             f"{', '.join(_READERS)}",
             code="bad_request",
         )
-    return reader(body, schema)
+    return reader(body, schema, first)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar, cast
 
 import pyarrow as pa
 import xxhash
 from aiohttp import web
 
-from penstock.errors import BadCall
+from penstock.errors import BadCall, TryAgain
 from penstock.gateway import decode
 from penstock.gateway.bodies import bad_request, need_number, number_in, query_id, short_text
 from penstock.gateway.state import Gateway, gateway_of
 from penstock.log.appends import check_substream
-from penstock.log.contract import AppendPending, AppendRows, Draft, StreamRecord
+from penstock.log.contract import Appended, AppendPending, AppendRows, Draft, StreamRecord
+from penstock.log.upkeep import Shape
 from penstock.model.ids import BatchId, Instance, Substream
 from penstock.model.marker import Stamp
 from penstock.model.routing import check_key, split
 from penstock.model.schema import fit, same_shape, to_ddl
 
+T = TypeVar("T")
 Routed = list[tuple[Substream, pa.RecordBatch]]
 
 
@@ -35,13 +38,17 @@ async def append_rows(request: web.Request) -> web.Response:
     content_type = request.content_type
     async with gateway.bodies:
         body = await read_body(request, gateway)
-        if substream is None and not key:
-            substream = gateway.next_turn(stream)
-        drafts = await gateway.in_thread(
-            _prepare_rows, body, content_type, gateway, stream, substream, key
-        )
-        del body
-        answer = await gateway.run(AppendRows(stream.name, drafts, producer, sequence))
+        place = gateway.next_turn(stream) if substream is None and not key else substream
+
+        async def append(now: StreamRecord) -> Appended:
+            drafts = await gateway.in_thread(
+                _prepare_rows, body, content_type, gateway, now, place, key
+            )
+            shape = _shape(now, None if place is not None else now.substreams)
+            operation = AppendRows(now.name, drafts, producer, sequence, shape)
+            return cast("Appended", await gateway.run(operation))
+
+        answer = await _until_unaltered(gateway, stream, append)
     return web.json_response(
         {
             "position": answer.position,
@@ -53,7 +60,10 @@ async def append_rows(request: web.Request) -> web.Response:
 
 
 async def append_entries(request: web.Request) -> web.Response:
-    """`POST /v1/streams/S/entries`: durable when answered, visible once a marker names them."""
+    """`POST /v1/streams/S/entries`: durable when answered, visible once a marker names them.
+
+    With `visible=true` they are visible at once, whatever becomes of their batch.
+    """
     gateway = gateway_of(request)
     stream = gateway.stream_in(request)
     stamp = Stamp(
@@ -68,8 +78,29 @@ async def append_entries(request: web.Request) -> web.Response:
         body = await read_body(request, gateway)
         drafts = await gateway.in_thread(_prepare_entries, body, gateway, stream, substreams)
         del body
-        lsns = await gateway.run(AppendPending(stream.name, stamp, drafts))
+        # A task divides keys among as many substreams as there were when its query started.
+        shape = _shape(stream, None)
+        if request.query.get("visible") == "true":
+            shown = await gateway.run(AppendRows(stream.name, drafts, shape=shape))
+            return web.json_response({"entries": shown.entries})
+        lsns = await gateway.run(AppendPending(stream.name, stamp, drafts, shape))
     return web.json_response({"entries": lsns})
+
+
+def _shape(stream: StreamRecord, routed_by: int | None) -> Shape:
+    return Shape(stream.id, len(stream.versions), routed_by)
+
+
+async def _until_unaltered(
+    gateway: Gateway, stream: StreamRecord, append: Callable[[StreamRecord], Awaitable[T]]
+) -> T:
+    """Prepare and append; once more, if the stream was altered between the two."""
+    try:
+        return await append(stream)
+    except TryAgain as error:
+        if error.code != "stream_altered":
+            raise
+        return await append(gateway.stream(stream.name))
 
 
 async def read_body(request: web.Request, gateway: Gateway) -> bytes:
@@ -134,7 +165,8 @@ def _prepare_rows(
     substream: int | None,
     key: Sequence[str],
 ) -> tuple[Draft, ...]:
-    rows = decode.rows_from(body, content_type, gateway.schema(stream))
+    schema, first = gateway.schema(stream), gateway.version(stream, 0)
+    rows = decode.rows_from(body, content_type, schema, first)
     if rows.num_rows == 0:
         return ()
     routed: Routed
@@ -181,7 +213,8 @@ def _prepare_entries(
 ) -> tuple[Draft, ...]:
     schema = gateway.schema(stream)
     found, batches = decode.arrow_batches(body)
-    if not same_shape(found, schema):
+    versions = range(len(stream.versions) + 1)
+    if not any(same_shape(found, gateway.version(stream, version)) for version in versions):
         raise BadCall(
             f"the rows are {', '.join(f'{f.name} {f.type}' for f in found)}, and the stream "
             f"{stream.name!r} is {to_ddl(schema)}; send exactly these columns in this order",
@@ -195,7 +228,7 @@ def _prepare_entries(
     bound = gateway.settings.entry_bytes_max
     drafts = []
     for substream, batch in zip(substreams, batches, strict=True):
-        rows = fit(batch, schema)
+        rows = fit(batch, schema, gateway.version(stream, 0))
         payload = rows.serialize().to_pybytes()
         if len(payload) > bound:
             raise entry_too_large(len(payload), bound, "a record batch")

@@ -17,6 +17,8 @@ from penstock.errors import BadCall
 from penstock.gateway.app import make_app
 from penstock.gateway.state import Gateway
 from penstock.log.embedded import EmbeddedLog
+from penstock.log.jetstream.address import LogAddress
+from penstock.log.local import LocalLog
 from penstock.settings import Settings
 
 READ_BUFFER_BYTES = 1 << 20
@@ -74,7 +76,7 @@ def _is_loopback(host: str) -> bool:
 class Server:
     """A listening server. `start` and `stop` on one event loop."""
 
-    def __init__(self, log: EmbeddedLog, address: Address, token: str | None, clock: Clock) -> None:
+    def __init__(self, log: LocalLog, address: Address, token: str | None, clock: Clock) -> None:
         self.log = log
         self.address = address
         self.url = ""
@@ -112,6 +114,7 @@ class Server:
         host = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
         self.url = f"{'https' if context else 'http'}://{host}:{port}"
         self.log.folder.write_server(self.url, token)
+        self._gateway.collector.start()
 
     async def stop(self) -> None:
         """Stop without losing what is under way, in this order:
@@ -130,9 +133,29 @@ class Server:
         if self._runner is not None:
             await self._runner.cleanup()
         if self._gateway is not None:
+            await asyncio.to_thread(self._gateway.collector.close)
             self._gateway.close()
         self.log.folder.remove_server()
         await asyncio.get_running_loop().run_in_executor(None, self.log.close)
+
+
+def open_log(
+    data: Path,
+    settings: Settings,
+    clock: Clock,
+    log_address: LogAddress | None,
+    *,
+    cut_damaged_tail: bool = False,
+) -> LocalLog:
+    """The log in the folder, or the one in JetStream with its index in the folder."""
+    if log_address is None:
+        return EmbeddedLog.open(data, settings, clock, cut_damaged_tail=cut_damaged_tail)
+    if cut_damaged_tail:
+        raise _bad("--cut-damaged-tail is for a log in its own folder; leave it out with --log")
+    # Its client is an extra that a server without --log does not need.
+    from penstock.log.jetstream.log import JetStreamLog
+
+    return JetStreamLog.open(data, log_address, settings, clock)
 
 
 def run(
@@ -143,11 +166,12 @@ def run(
     on_start: Callable[[Server], None],
     *,
     cut_damaged_tail: bool = False,
+    log_address: LogAddress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """Serve until SIGTERM or SIGINT; returns once everything is closed."""
     address.check()
-    log = EmbeddedLog.open(data, settings, clock, cut_damaged_tail=cut_damaged_tail)
+    log = open_log(data, settings, clock, log_address, cut_damaged_tail=cut_damaged_tail)
     asyncio.run(_serve(Server(log, address, token, clock), on_start))
 
 

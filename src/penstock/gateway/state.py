@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from aiohttp import web
 
 from penstock.clock import Clock
+from penstock.errors import PenstockError
+from penstock.gateway.readings import Readings
 from penstock.gateway.waiting import Held, UnderWay
 from penstock.log.appends import need_stream
+from penstock.log.collector import Collector
 from penstock.log.contract import Operation, StreamRecord
-from penstock.log.embedded import EmbeddedLog
+from penstock.log.local import LocalLog
 from penstock.log.store import StoreView
 from penstock.model.ids import StreamName, stream_name
 from penstock.settings import Settings
 
 T = TypeVar("T")
+_LOG = logging.getLogger("penstock.gateway")
 
 
 class Gateway:
     """One server's state. Used on its event loop only, but for what `in_thread` runs."""
 
-    def __init__(self, log: EmbeddedLog, token: str, clock: Clock) -> None:
+    def __init__(self, log: LocalLog, token: str, clock: Clock) -> None:
         self.log = log
         self.token = token
         self.clock = clock
@@ -35,8 +40,10 @@ class Gateway:
         self.stopping = False
         self.bodies = asyncio.Semaphore(log.settings.ingest_requests_max)
         self._threads = ThreadPoolExecutor(log.settings.fetch_threads, "penstock-gateway")
-        self._schemas: dict[int, pa.Schema] = {}
+        self._schemas: dict[tuple[int, int], pa.Schema] = {}
         self._turns: dict[int, int] = {}
+        self.readings = Readings(clock)
+        self.collector = Collector(log, clock)
         log.on_visible(self.held.notify)
 
     @property
@@ -46,6 +53,13 @@ class Gateway:
     async def run(self, operation: Operation) -> Any:
         """Carry an operation out; durable when this returns."""
         return await asyncio.wrap_future(self.log.submit(operation))
+
+    def run_behind(self, operation: Operation) -> None:
+        """Carry out an operation that nobody waits for; if it is refused, the next one may not."""
+        try:
+            self.log.submit(operation).add_done_callback(_say_if_refused)
+        except PenstockError as error:
+            _LOG.info("not kept: %s", error)
 
     async def in_thread(self, work: Callable[..., T], *args: Any) -> T:
         """Run what takes long beside the event loop; beyond `fetch_threads` it queues."""
@@ -62,14 +76,20 @@ class Gateway:
         return self.stream(name) if view is None else need_stream(view, name)
 
     def schema(self, stream: StreamRecord) -> pa.Schema:
-        """The stream's schema, read once: a stream never changes it."""
-        if stream.id not in self._schemas:
-            self._schemas[stream.id] = pa.ipc.read_schema(pa.py_buffer(stream.schema))
-        return self._schemas[stream.id]
+        """The stream's schema as the record has it."""
+        return self.version(stream, len(stream.versions))
+
+    def version(self, stream: StreamRecord, version: int) -> pa.Schema:
+        """A schema that the stream has or had, read once."""
+        key = (stream.id, version)
+        if key not in self._schemas:
+            message = (*stream.versions, stream.schema)[version]
+            self._schemas[key] = pa.ipc.read_schema(pa.py_buffer(message))
+        return self._schemas[key]
 
     def next_turn(self, stream: StreamRecord) -> int:
         """Whose turn it is among the substreams for a request that names neither one nor a key."""
-        turn = self._turns.get(stream.id, 0)
+        turn = self._turns.get(stream.id, 0) % stream.substreams
         self._turns[stream.id] = (turn + 1) % stream.substreams
         return turn
 
@@ -78,6 +98,12 @@ class Gateway:
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
+
+
+def _say_if_refused(done: Future[Any]) -> None:
+    error = done.exception()
+    if error is not None:
+        _LOG.info("not kept: %s", error)
 
 
 GATEWAY: web.AppKey[Gateway] = web.AppKey("gateway", Gateway)

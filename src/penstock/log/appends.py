@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from penstock.errors import BadCall, Fenced
+from penstock.errors import BadCall, Fenced, TryAgain
 from penstock.log.contract import (
     Appended,
     AppendPending,
@@ -20,9 +20,9 @@ from penstock.log.contract import (
     StreamMade,
     StreamRecord,
 )
-from penstock.log.view import Plan, ProducerRecord, Showing, View
+from penstock.log.upkeep import Shape, stream_point
+from penstock.log.view import Place, Plan, ProducerRecord, Showing, View
 from penstock.model.ids import (
-    BEFORE_ALL,
     SUBSTREAMS_MAX,
     Instance,
     Lsn,
@@ -57,11 +57,17 @@ def decide_stream(operation: CreateStream, view: View) -> Plan:
                 code="bad_request",
             )
         made = StreamRecord(
-            view.next_stream_id, operation.name, operation.schema, substreams, operation.key or ()
+            view.next_stream_id,
+            operation.name,
+            operation.schema,
+            substreams,
+            operation.key or (),
+            began=view.trimmed(stream_point(operation.name)),
         )
         return Plan(StreamMade(made, created=True), stream=made)
     differs = []
-    if there.schema != operation.schema:
+    # A writer from before a column was added goes on as it was.
+    if operation.schema not in (there.schema, *there.versions):
         differs.append(f"its columns are {_ddl(there.schema)}, not {_ddl(operation.schema)}")
     if operation.substreams is not None and operation.substreams != there.substreams:
         differs.append(f"it has {there.substreams} substreams, not {operation.substreams}")
@@ -70,7 +76,7 @@ def decide_stream(operation: CreateStream, view: View) -> Plan:
     if differs:
         raise BadCall(
             f"the stream {operation.name!r} is there and differs: {'; '.join(differs)}; "
-            "use it as it is, or choose another name",
+            "use it as it is, alter it first, or choose another name",
             code="stream_differs",
             status=409,
         )
@@ -88,18 +94,21 @@ def decide_rows(operation: AppendRows, view: View) -> Plan:
     """
     stream = need_stream(view, operation.stream)
     _check_substreams(stream, operation.drafts)
+    version = check_shape(stream, operation.shape)
     repeat = _repeat(operation, stream, view)
     if repeat is not None:
         return Plan(repeat)
     before = view.last_commit(stream)
     if not operation.drafts:
-        return Plan(Appended(before.lsn if before else BEFORE_ALL, 0, ()))
-    now_ms = view.now_ms
+        end = before.lsn if before else view.trimmed(stream_point(stream.name))
+        return Plan(Appended(end, 0, ()))
+    places = view.places(len(operation.drafts))
     entries = tuple(
-        _entry(Lsn(view.next_lsn + place), stream, draft, now_ms, operation)
-        for place, draft in enumerate(operation.drafts)
+        _entry(place, stream, draft, operation, version)
+        for place, draft in zip(places, operation.drafts, strict=True)
     )
-    showing = show(stream, before, entries[-1].head.lsn, now_ms, [e.head for e in entries])
+    heads = [entry.head for entry in entries]
+    showing = show(stream, before, places[-1].lsn, places[-1].at_ms, heads)
     answer = Appended(
         showing.commit.lsn,
         sum(draft.rows for draft in operation.drafts),
@@ -112,18 +121,19 @@ def decide_rows(operation: AppendRows, view: View) -> Plan:
 
 
 def _entry(
-    lsn: Lsn, stream: StreamRecord, draft: Draft, now_ms: int, operation: AppendRows
+    place: Place, stream: StreamRecord, draft: Draft, operation: AppendRows, version: int
 ) -> Entry:
     head = Head(
-        lsn,
+        place.lsn,
         "rows",
         (substream_tag(stream.name, draft.substream),),
-        now_ms,
+        place.at_ms,
         draft.checksum,
         len(draft.payload),
         rows=draft.rows,
         producer=operation.producer,
         seq=operation.sequence,
+        version=version,
     )
     return Entry(head, draft.payload)
 
@@ -138,6 +148,19 @@ def _repeat(operation: AppendRows, stream: StreamRecord, view: View) -> Appended
     if operation.sequence == last.sequence:
         return Appended(last.answer.position, last.answer.rows, last.answer.entries, True)
     return Appended(last.answer.position, 0, (), True)
+
+
+def check_shape(stream: StreamRecord, shape: Shape | None) -> int:
+    """The version of the columns that rows are in; `stream_altered` if they must be prepared anew:
+    the stream is another one, or keys are divided among more substreams now."""
+    if shape is None:
+        return len(stream.versions)
+    if shape.stream_id != stream.id or shape.routed_by not in (None, stream.substreams):
+        raise TryAgain(
+            f"the stream {stream.name!r} was altered while rows for it were prepared; try again",
+            code="stream_altered",
+        )
+    return shape.version
 
 
 def _check_substreams(stream: StreamRecord, drafts: Sequence[Draft]) -> None:
@@ -195,26 +218,27 @@ def decide_pending(operation: AppendPending, view: View) -> Plan:
     """Entries of one task attempt, refused if the query has been taken over meanwhile."""
     stream = need_stream(view, operation.stream)
     _check_substreams(stream, operation.drafts)
+    version = check_shape(stream, operation.shape)
     stamp = operation.stamp
     check_instance(view, stamp.query, stamp.instance)
-    now_ms = view.now_ms
     entries = tuple(
         Entry(
             Head(
-                Lsn(view.next_lsn + place),
+                place.lsn,
                 "pending",
                 (substream_tag(stream.name, draft.substream),),
-                now_ms,
+                place.at_ms,
                 draft.checksum,
                 len(draft.payload),
                 rows=draft.rows,
                 producer=stamp.query,
                 instance=stamp.instance,
                 stamp=stamp,
+                version=version,
             ),
             draft.payload,
         )
-        for place, draft in enumerate(operation.drafts)
+        for place, draft in zip(view.places(len(operation.drafts)), operation.drafts, strict=True)
     )
     return Plan(tuple(entry.head.lsn for entry in entries), entries)
 

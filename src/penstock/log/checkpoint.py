@@ -42,7 +42,11 @@ class Checkpoint(msgspec.Struct, frozen=True):
 def checkpoint_of(
     view: StoreView, query: QueryId, after: BatchId | None, markers_max: int
 ) -> Checkpoint:
-    """What follows batch `after` (all without it), and the offsets of the first unmarked batch."""
+    """What follows batch `after` (all without it), and the offsets of the first unmarked batch.
+
+    Refused as `trimmed` if markers between are gone: a location that lacks them cannot be brought
+    up any more.
+    """
     record = view.query(query)
     if record is None:
         raise BadCall(
@@ -51,6 +55,14 @@ def checkpoint_of(
             status=404,
         )
     first = BatchId(0 if after is None else after + 1)
+    if first < record.trimmed:
+        raise BadCall(
+            f"the markers of the query {query!r} up to batch {record.trimmed - 1} are trimmed, and "
+            f"those from batch {first} on were asked for; restore the checkpoint location, which "
+            f"had every batch up to {record.copied}, or reset the query and start it anew",
+            code="trimmed",
+            status=410,
+        )
     lsns = list(islice(view.marks(query, first), markers_max + 1))
     unmarked = BatchId(0 if record.marker is None else record.marker.batch + 1)
     return Checkpoint(

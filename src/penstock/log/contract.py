@@ -11,10 +11,11 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from penstock.log.upkeep import Retention, Shape, Upkeep
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import Marker, Stamp
 
-Kind = Literal["rows", "pending", "marker", "take over", "file"]
+Kind = Literal["rows", "pending", "marker", "take over", "file", "record"]
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -22,6 +23,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 
     `rows` entries are visible by themselves, `pending` ones once a marker names them; the other
     kinds carry no rows. A `file` has its query as `producer`, its batch as `seq`, and a `path`.
+    A `record` is bytes under the tags its writer chose. `version` is that of the stream's columns.
     """
 
     lsn: Lsn
@@ -36,6 +38,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     seq: int | None = None
     stamp: Stamp | None = None
     path: FilePath | None = None
+    version: int = 0
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -64,13 +67,22 @@ class FileDraft(msgspec.Struct, frozen=True):
 
 
 class StreamRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A stream: `schema` is the IPC message of its canonical schema."""
+    """A stream: `schema` is the IPC message of its canonical schema.
+
+    `versions` are the schemas it had before, oldest first, each the beginning of the next. `turns`
+    are the positions after which it had more substreams than before. No entry at or before `began`
+    is its own: there was another stream of this name.
+    """
 
     id: int
     name: StreamName
     schema: bytes
     substreams: int
     key: tuple[str, ...]
+    versions: tuple[bytes, ...] = ()
+    turns: tuple[Lsn, ...] = ()
+    retention: Retention = Retention()
+    began: Lsn = Lsn(0)
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -92,13 +104,19 @@ class MarkerRef(msgspec.Struct, frozen=True):
 
 
 class QueryRecord(msgspec.Struct, frozen=True):
-    """A query: who may mark, and what was marked last."""
+    """A query: who may mark, and what was marked last.
+
+    `copied` is the last batch that its checkpoint location is known to have; markers of batches
+    below `trimmed` are gone.
+    """
 
     query: QueryId
     name: str | None
     instance: Instance
     run: str
     marker: MarkerRef | None = None
+    copied: BatchId | None = None
+    trimmed: BatchId = BatchId(0)
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -129,6 +147,7 @@ class AppendRows(msgspec.Struct, frozen=True):
     drafts: tuple[Draft, ...]
     producer: str | None = None
     sequence: int | None = None
+    shape: Shape | None = None
 
 
 class AppendPending(msgspec.Struct, frozen=True):
@@ -137,6 +156,7 @@ class AppendPending(msgspec.Struct, frozen=True):
     stream: StreamName
     stamp: Stamp
     drafts: tuple[Draft, ...]
+    shape: Shape | None = None
 
 
 class AppendFiles(msgspec.Struct, frozen=True):
@@ -157,12 +177,46 @@ class TakeQuery(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Commit a batch."""
+    """Commit a batch; the checkpoint location has all batches up to `copied`, if that is known."""
 
     marker: Marker
+    copied: BatchId | None = None
 
 
-Operation = CreateStream | AppendRows | AppendPending | AppendFiles | TakeQuery | Mark
+class AppendRecord(msgspec.Struct, frozen=True):
+    """Append bytes under tags of the caller's choice; the answer is the entry's place.
+
+    With `expect` only if the last entry with that tag is exactly the one named (0: none yet), else
+    `conflict`. With `producer` and `seq` a repeat is answered with the first one's place and not
+    appended again; sequences count per producer and instance, in any order within a window.
+    """
+
+    tags: tuple[str, ...]
+    payload: bytes
+    expect: tuple[str, Lsn] | None = None
+    producer: str | None = None
+    instance: Instance | None = None
+    seq: int | None = None
+
+
+class SetAux(msgspec.Struct, frozen=True):
+    """Put auxiliary data on an entry that is there, in place of what it had; answers its place."""
+
+    lsn: Lsn
+    aux: bytes
+
+
+Operation = (
+    CreateStream
+    | AppendRows
+    | AppendPending
+    | AppendFiles
+    | TakeQuery
+    | Mark
+    | AppendRecord
+    | SetAux
+    | Upkeep
+)
 
 
 def payload_bytes(operation: Operation) -> int:
@@ -171,7 +225,9 @@ def payload_bytes(operation: Operation) -> int:
         return sum(len(draft.payload) for draft in operation.drafts)
     if isinstance(operation, AppendFiles):
         return sum(len(file.payload) for file in operation.files)
-    return 0
+    if isinstance(operation, AppendRecord):
+        return len(operation.payload)
+    return len(operation.aux) if isinstance(operation, SetAux) else 0
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True):

@@ -2,19 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from penstock.log.appends import decide_pending, decide_rows, decide_stream
+from penstock.log.consumers import decide_forget, decide_move, decide_register
 from penstock.log.contract import (
     AppendFiles,
     AppendPending,
+    AppendRecord,
     AppendRows,
     CreateStream,
     Mark,
     Operation,
+    SetAux,
     TakeQuery,
 )
 from penstock.log.files import decide_files
+from penstock.log.life import (
+    decide_alter,
+    decide_delete_query,
+    decide_delete_stream,
+    decide_reset,
+    decide_sweep,
+)
 from penstock.log.markers import decide_marker, decide_take_over
+from penstock.log.records import decide_aux, decide_record
+from penstock.log.trim import (
+    decide_reclaim,
+    decide_trim_query,
+    decide_trim_stream,
+    decide_trim_tag,
+)
+from penstock.log.upkeep import (
+    AlterStream,
+    DeleteQuery,
+    DeleteStream,
+    ForgetConsumer,
+    MovePosition,
+    Reclaim,
+    Register,
+    ResetQuery,
+    SweepStream,
+    TrimQuery,
+    TrimStream,
+    TrimTag,
+)
 from penstock.log.view import Plan, View
+
+_UPKEEP: dict[type, Callable[[Any, View], Plan]] = {
+    Register: decide_register,
+    MovePosition: decide_move,
+    ForgetConsumer: decide_forget,
+    TrimStream: decide_trim_stream,
+    TrimQuery: decide_trim_query,
+    TrimTag: decide_trim_tag,
+    Reclaim: decide_reclaim,
+    AlterStream: decide_alter,
+    DeleteStream: decide_delete_stream,
+    SweepStream: decide_sweep,
+    ResetQuery: decide_reset,
+    DeleteQuery: decide_delete_query,
+}
 
 
 def decide(operation: Operation, view: View) -> Plan:
@@ -32,3 +81,9 @@ def decide(operation: Operation, view: View) -> Plan:
             return decide_take_over(operation, view)
         case Mark():
             return decide_marker(operation, view)
+        case AppendRecord():
+            return decide_record(operation, view)
+        case SetAux():
+            return decide_aux(operation, view)
+        case _:
+            return _UPKEEP[type(operation)](operation, view)

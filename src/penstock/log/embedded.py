@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +15,24 @@ from penstock.log import repair
 from penstock.log.contract import Operation
 from penstock.log.folder import Folder, check_whole
 from penstock.log.layout import TABLES, Tables
+from penstock.log.local import READERS_MAX, LocalLog
+from penstock.log.records import check_record
 from penstock.log.store import StoreView
-from penstock.log.writer import OnVisible, Writer
-from penstock.model.ids import StreamName
+from penstock.log.writer import Writer
 from penstock.settings import Settings
 
 _LOG = logging.getLogger("penstock.log")
-READERS_MAX = 512
 
 
-class EmbeddedLog:
-    """The log of one folder. Every method may be called from any thread."""
+class EmbeddedLog(LocalLog):
+    """The log of one folder: what is queued up is written by one thread, with one sync."""
 
     def __init__(
         self, folder: Folder, env: lmdb.Environment, tables: Tables, settings: Settings,
         clock: Clock,
     ) -> None:  # fmt: skip
-        self.folder = folder
-        self.settings = settings
-        self.cut: repair.Cut | None = None
-        self._env = env
-        self._tables = tables
-        self._listeners: list[OnVisible] = []
-        self._writer = Writer(env, tables, folder.path, settings, clock, self._visible)
+        super().__init__(folder, env, tables, settings, clock)
+        self._writer = Writer(env, tables, folder.path, settings, clock, self._tell)
 
     @staticmethod
     def open(
@@ -74,26 +67,12 @@ class EmbeddedLog:
         return log
 
     def submit(self, operation: Operation) -> Future[Any]:
-        """Queue an operation; its future is answered once it is durable, or with its refusal."""
+        check_record(operation, self.settings.entry_bytes_max)
         return self._writer.submit(operation)
 
-    def run(self, operation: Operation) -> Any:
-        """Submit and wait."""
-        return self.submit(operation).result()
-
-    @contextmanager
-    def reading(self) -> Iterator[StoreView]:
-        """One consistent state of the log; what it gives out by reference dies at the end."""
-        with self._env.begin(buffers=True) as txn:
-            yield StoreView(txn, self._tables)
-
-    def on_visible(self, listener: OnVisible) -> None:
-        """Call `listener` from the writer's thread with the streams that show something new."""
-        self._listeners.append(listener)
-
-    def _visible(self, streams: frozenset[StreamName]) -> None:
-        for listener in self._listeners:
-            listener(streams)
+    @property
+    def about(self) -> str:
+        return f"the log is embedded, in {self.folder.path}; an answer means that it is synced"
 
     @property
     def commits(self) -> int:
@@ -105,7 +84,6 @@ class EmbeddedLog:
         return self._writer.operations
 
     def close(self) -> None:
-        """Finish what is queued, then release the folder."""
         self._writer.close()
         self._env.close()
         self.folder.close()

@@ -11,7 +11,7 @@ from penstock.errors import BadCall
 from penstock.log.appends import check_instance
 from penstock.log.contract import AppendFiles, Entry, Head
 from penstock.log.view import Plan, View
-from penstock.model.ids import BatchId, FilePath, Lsn, files_tag, offsets_batch
+from penstock.model.ids import BatchId, FilePath, files_tag, offsets_batch
 from penstock.model.marker import FileRef, Marker
 
 
@@ -24,14 +24,13 @@ def decide_files(operation: AppendFiles, view: View) -> Plan:
     check_instance(view, operation.query, operation.instance)
     for file in operation.files:
         _check_offsets(file.path, operation.batch)
-    now_ms = view.now_ms
     entries = tuple(
         Entry(
             Head(
-                Lsn(view.next_lsn + place),
+                place.lsn,
                 "file",
                 (files_tag(operation.query),),
-                now_ms,
+                place.at_ms,
                 file.checksum,
                 len(file.payload),
                 producer=operation.query,
@@ -41,7 +40,7 @@ def decide_files(operation: AppendFiles, view: View) -> Plan:
             ),
             file.payload,
         )
-        for place, file in enumerate(operation.files)
+        for place, file in zip(view.places(len(operation.files)), operation.files, strict=True)
     )
     lsns = tuple(entry.head.lsn for entry in entries)
     recorded = [entry.head.lsn for entry in entries if _holds_offsets(entry.head)]

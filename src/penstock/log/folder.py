@@ -1,8 +1,9 @@
 """The data folder: its format, its lock, and a look at the store's file before it is mapped.
 
-format.json   {"format": 2}
+format.json   {"format": 3}
 lock          held (flock) by the server for life; names its pid
 log/          the store
+index.json    of which log elsewhere the store is an index; not there when it is the log itself
 token         the token clients must send, readable by the owner only
 server.json   where the running server listens; there while it does
 """
@@ -21,8 +22,9 @@ from typing import Any
 
 from penstock.errors import BadCall, Damaged
 
-FORMAT = 2
-"""1 had no checkpoint files. It is read as it is; an older version cannot read it back."""
+FORMAT = 3
+"""1 had no checkpoint files, 2 no records. Both are read as they are; an older version cannot read
+it back."""
 
 _META = struct.Struct("<IIQQ")
 _META_AT = 16
@@ -40,7 +42,34 @@ class Folder:
 
     @staticmethod
     def open(path: Path) -> Folder:
-        """Make the folder if need be and lock it; refused while another server has it."""
+        """Make the folder if need be and lock it; refused while another server has it, and when
+        its store is only the index of a log elsewhere."""
+        folder = Folder._locked(path)
+        named = folder.read_index().get("log")
+        if named is not None:
+            folder.close()
+            raise BadCall(
+                f"the data folder {path} holds an index of the log {named} and no log of its own; "
+                f"start with --log {named}, or give another folder",
+                code="bad_request",
+            )
+        return folder
+
+    @staticmethod
+    def open_index(path: Path) -> Folder:
+        """The same for the index of a log elsewhere; refused when the folder holds a log itself."""
+        folder = Folder._locked(path, index=True)
+        if (path / "format.json").exists() and not folder.read_index():
+            folder.close()
+            raise BadCall(
+                f"the data folder {path} holds a log of its own; start without --log, or give "
+                "another folder",
+                code="bad_request",
+            )
+        return folder
+
+    @staticmethod
+    def _locked(path: Path, *, index: bool = False) -> Folder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -65,7 +94,7 @@ class Folder:
         os.pwrite(lock, str(os.getpid()).encode("ascii"), 0)
         folder = Folder(path, lock)
         try:
-            folder._check_format()
+            folder._check_format(index=index)
         except BaseException:
             folder.close()
             raise
@@ -78,7 +107,7 @@ class Folder:
     def close(self) -> None:
         os.close(self._lock)
 
-    def _check_format(self) -> None:
+    def _check_format(self, *, index: bool) -> None:
         """Refuse a folder written by a newer version, or one whose store has gone."""
         file = self.path / "format.json"
         if not file.exists():
@@ -95,7 +124,7 @@ class Folder:
                 f"reads up to format {FORMAT}; upgrade Penstock",
                 code="bad_request",
             )
-        if not (self.store / "data.mdb").exists():
+        if not index and not (self.store / "data.mdb").exists():
             raise Damaged(
                 f"{self.store / 'data.mdb'} is gone; restore the data folder from a backup",
                 code="damaged",
@@ -107,6 +136,14 @@ class Folder:
         text = json.dumps({"format": FORMAT}) + "\n"
         if not file.exists() or file.read_text("utf-8") != text:
             _write(file, text, 0o644)
+
+    def read_index(self) -> dict[str, Any]:
+        """What `write_index` wrote; empty if the store is the log itself."""
+        return _read_json(self.path / "index.json")
+
+    def write_index(self, named: dict[str, Any]) -> None:
+        """Say of which log elsewhere the store is an index."""
+        _write(self.path / "index.json", json.dumps(named) + "\n", 0o644)
 
     def token(self, given: str | None) -> str:
         """The token given, else the one kept in the folder, made the first time."""
@@ -130,8 +167,12 @@ class Folder:
 
 def read_server(path: Path) -> dict[str, Any]:
     """What a running server wrote about itself; empty if there is none."""
+    return _read_json(path / "server.json")
+
+
+def _read_json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads((path / "server.json").read_text("utf-8"))
+        found = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from penstock.errors import BadCall
 from penstock.log import layout
+from penstock.log.appends import need_stream
+from penstock.log.consumers import check_readable, end_of
 from penstock.log.contract import Commit, StreamRecord
 from penstock.log.layout import Buffer
 from penstock.log.store import StoreView
-from penstock.model.ids import BEFORE_ALL, BatchId, Instance, Lsn, QueryId, Substream
+from penstock.log.upkeep import stream_point
+from penstock.model.ids import BatchId, Instance, Lsn, QueryId, Substream
 from penstock.model.marker import Marker
 
 
@@ -38,21 +42,41 @@ class Range:
     cursor: Cursor | None = None
 
 
+def earliest(view: StoreView, stream: StreamRecord) -> Lsn:
+    """The position from which on the stream is whole."""
+    return view.trimmed(stream_point(stream.name))
+
+
 def latest(view: StoreView, stream: StreamRecord) -> Lsn:
-    """The position of the last commit; `BEFORE_ALL` in an empty stream."""
-    last = view.last_commit(stream)
-    return last.lsn if last is not None else BEFORE_ALL
+    """The position of the last commit; the earliest one in an empty stream."""
+    return end_of(view, stream)
 
 
 def check_position(view: StoreView, stream: StreamRecord, position: Lsn) -> None:
-    """Refuse a position that is not reached yet; a consumer with one has read another log."""
-    end = latest(view, stream)
-    if position > end:
+    """Refuse a position that is not reached yet, one whose rows are trimmed, and one that only a
+    log had that this one was restored from."""
+    check_readable(view, stream, position)
+    for first, last in view.gaps():
+        if first <= position <= last:
+            raise BadCall(
+                f"the position {position} is of a time before this log was restored from a backup "
+                f"that ends at {first - 1}: what came after it is gone; go on from {first - 1}",
+                code="position_past_end",
+            )
+
+
+def current(view: StoreView, stream: StreamRecord) -> StreamRecord:
+    """The stream as it is now; `unknown_stream` if it was deleted since, even if another has its
+    name."""
+    now = need_stream(view, stream.name)
+    if now.id != stream.id:
         raise BadCall(
-            f"the position {position} is past the end of the stream {stream.name!r}, which is "
-            f"{end}; ask for at most that, or check that this is the log the position came from",
-            code="position_past_end",
+            f"the stream {stream.name!r} was deleted, and another one has its name now; read that "
+            "one from its earliest position",
+            code="unknown_stream",
+            status=404,
         )
+    return now
 
 
 def _last_where(
@@ -84,7 +108,11 @@ def end_of_batch(
     rows_max: int | None,
     bytes_max: int | None,
 ) -> Lsn:
-    """How far a batch after `after` may read: whole commits within both bounds, at least one."""
+    """How far a batch after `after` may read: whole commits within both bounds, at least one.
+
+    It ends where the number of substreams changes, so that no batch has a key in two of them.
+    """
+    until = min([until, *(turn for turn in stream.turns if turn > after)])
     last = view.commit_at(stream, until)
     if last is None or last.lsn <= after:
         return after
@@ -110,11 +138,19 @@ def end_of_batch(
 
 def position_at(view: StoreView, stream: StreamRecord, time_ms: int) -> Lsn:
     """The position before the first commit that arrived at or after the time."""
-    end = latest(view, stream)
-    found = _last_where(
-        view, stream, BEFORE_ALL, end, lambda commit: commit.arrived_at_ms < time_ms
-    )
-    return found.lsn if found is not None else BEFORE_ALL
+    start, end = earliest(view, stream), latest(view, stream)
+    found = _last_where(view, stream, start, end, lambda commit: commit.arrived_at_ms < time_ms)
+    return found.lsn if found is not None else start
+
+
+def position_keeping(view: StoreView, stream: StreamRecord, bytes_min: int) -> Lsn:
+    """The last position after which the stream still has at least so many bytes."""
+    start, last = earliest(view, stream), view.last_commit(stream)
+    if last is None:
+        return start
+    most = last.bytes_total - bytes_min
+    found = _last_where(view, stream, start, last.lsn, lambda commit: commit.bytes_total <= most)
+    return found.lsn if found is not None else start
 
 
 class MarkerLine(msgspec.Struct, frozen=True):
@@ -173,21 +209,31 @@ def _covered(view: StoreView, asked: Range, start: int) -> Iterator[tuple[Lsn, t
         yield commit.lsn, lsns
 
 
+class Stored(NamedTuple):
+    """A verified payload, and the version of the stream's columns that it is in."""
+
+    version: int
+    payload: Buffer
+
+
 def page(
     view: StoreView, asked: Range, bytes_max: int, entries_max: int
-) -> tuple[list[Buffer], Cursor | None]:
+) -> tuple[list[Stored], Cursor | None]:
     """Verified payloads of about `bytes_max` bytes, at least one, and where the rest begins.
 
-    The payloads are views into the store and die with the view's transaction.
+    The payloads are views into the store and die with the view's transaction. That nothing asked
+    for has been trimmed is checked here, in that transaction: an answer never lacks rows.
     """
-    payloads: list[Buffer] = []
+    current(view, asked.stream)
+    check_position(view, asked.stream, asked.after)
+    payloads: list[Stored] = []
     size = 0
     for place, lsn in entries_in(view, asked):
         if payloads and (size >= bytes_max or len(payloads) >= entries_max):
             return payloads, place
-        payload = view.payload(lsn)
+        head, payload = view.head_and_payload(lsn)
         if payloads and size + len(payload) > bytes_max:
             return payloads, place
-        payloads.append(payload)
+        payloads.append(Stored(head.version, payload))
         size += len(payload)
     return payloads, None

@@ -7,6 +7,9 @@
    strictly increase.
 6. The offsets recorded for a batch without a marker are found: the last ones appended.
 8. A consumer sees each committed entry once, in the order of commits.
+9. Nothing that somebody needs is removed: a stream is whole after its trim point, a query's task
+   log from its newest marker and the first that may not be copied on; what waits in no index is
+   named by a marker.
 
 Beside these, every index says what the entries say. `check` reads the whole log: it is for tests.
 """
@@ -21,16 +24,17 @@ import msgspec
 from penstock.log import layout
 from penstock.log.appends import substream_of
 from penstock.log.contract import Entry, Head, QueryRecord, StreamRecord
-from penstock.log.embedded import EmbeddedLog
 from penstock.log.layout import lsn_of
+from penstock.log.local import LocalLog
 from penstock.log.store import StoreView
-from penstock.model.ids import BatchId, Lsn, Substream, files_tag, offsets_batch
+from penstock.log.upkeep import stream_point
+from penstock.model.ids import BatchId, Lsn, QueryId, Substream, files_tag, offsets_batch
 from penstock.model.marker import Marker, TakeOver
 
 Shown = dict[Lsn, list[Lsn]]
 
 
-def check(log: EmbeddedLog) -> None:
+def check(log: LocalLog) -> None:
     """Raise with every violation found, one sentence each."""
     with log.reading() as view:
         found = list(violations(view))
@@ -43,11 +47,12 @@ def violations(view: StoreView) -> Iterator[str]:
     shown = _shown(view)
     yield from _order(view, entries)
     yield from _tags(view, entries)
-    yield from _visible(entries, shown)
+    yield from _waiting(view, entries, shown)
+    yield from _visible(view, entries, shown)
     for query in view.queries():
         yield from _task_log(view, query.query, entries)
         yield from _offsets(view, query, entries)
-    yield from _files(entries, shown)
+    yield from _files(view, entries, shown)
     for stream in view.streams():
         yield from _totals(view, stream, entries)
 
@@ -84,14 +89,70 @@ def _order(view: StoreView, entries: dict[Lsn, Entry]) -> Iterator[str]:
 
 
 def _tags(view: StoreView, entries: dict[Lsn, Entry]) -> Iterator[str]:
+    """The index has every tag of every entry but those a trim has removed."""
     with view.txn.cursor(db=view.tables["tags"]) as cursor:
         found = {bytes(key) for key in cursor.iternext(values=False)}
     told = {layout.tag_key(tag, lsn) for lsn, entry in entries.items() for tag in entry.head.tags}
-    if found != told:
-        yield f"the tag index differs from the entries in {len(found ^ told)} places"
+    if found - told:
+        yield f"the tag index has {len(found - told)} rows that no entry has"
+    for lsn, entry in entries.items():
+        tags = [tag for tag in entry.head.tags if layout.tag_key(tag, lsn) in found]
+        if not tags:
+            yield f"entry {lsn} has no tag left and is still there"
+        for tag in entry.head.tags:
+            if tag not in tags and not _may_be_gone(view, tag, entry):
+                yield f"invariant 9: entry {lsn} is not found by its tag {tag}"
 
 
-def _visible(entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
+def _may_be_gone(view: StoreView, tag: str, entry: Entry) -> bool:
+    """Whether a trim explains that an entry is not found by a tag it has."""
+    kind, _, rest = tag.partition("/")
+    if kind == "s":
+        return entry.head.lsn <= view.trimmed(f"s/{rest.rpartition('/')[0]}")
+    if kind == "t" and entry.head.kind == "marker":
+        query = view.query(QueryId(rest))
+        marker = msgspec.json.decode(entry.payload, type=Marker)
+        return (
+            query is None
+            or query.marker is None
+            or marker.batch < query.trimmed
+            or (view.marked(marker.query, marker.batch) != entry.head.lsn)
+        )
+    return entry.head.lsn <= view.trimmed(tag)
+
+
+def _waiting(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
+    """Invariant 9, of what was never committed: it waits until it is reclaimed, and only it."""
+    named = {
+        file.entry
+        for entry in entries.values()
+        if entry.head.kind == "marker"
+        for file in msgspec.json.decode(entry.payload, type=Marker).files
+    }
+    with view.txn.cursor(db=view.tables["waiting"]) as cursor:
+        found = {lsn_of(key) for key in cursor.iternext(values=False)}
+    told = {
+        lsn
+        for lsn, entry in entries.items()
+        if (entry.head.kind == "pending" and lsn not in shown)
+        or (entry.head.kind == "file" and lsn not in named)
+    }
+    wrong = [
+        lsn
+        for lsn in sorted(found ^ told)
+        if lsn not in entries or not _is_swept(view, entries[lsn].head)
+    ]
+    if wrong:
+        yield f"invariant 9: {wrong} wait and are named, or neither"
+
+
+def _is_swept(view: StoreView, head: Head) -> bool:
+    """Left by a deleted stream: no longer shown, and not yet swept."""
+    name = head.tags[0].removeprefix("s/").rpartition("/")[0]
+    return any(each.name == name and head.lsn <= each.until for each in view.all_deleted())
+
+
+def _visible(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
     """Invariants 1 and 8."""
     told: dict[Lsn, Lsn] = {}
     for lsn, entry in entries.items():
@@ -102,6 +163,8 @@ def _visible(entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
         commits = shown.get(lsn, [])
         if len(commits) > 1:
             yield f"invariant 8: entry {lsn} is visible at {commits}"
+        elif _is_swept(view, entry.head):
+            continue
         elif entry.head.kind == "rows":
             if not commits or not _commits_itself(entry.head, entries.get(commits[0])):
                 yield f"invariant 1: entry {lsn} does not commit itself: {commits}"
@@ -142,7 +205,7 @@ def _task_log(view: StoreView, query: str, entries: dict[Lsn, Entry]) -> Iterato
         batch = marker.batch
 
 
-def _files(entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
+def _files(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
     """Invariant 3, and that a file never shows as rows."""
     for lsn, entry in entries.items():
         if entry.head.kind == "file" and (entry.head.rows or lsn in shown):
@@ -152,6 +215,8 @@ def _files(entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
         marker = msgspec.json.decode(entry.payload, type=Marker)
         if len({file.path for file in marker.files}) < len(marker.files):
             yield f"invariant 3: the marker {lsn} names a path twice"
+        if view.marked(marker.query, marker.batch) != lsn:
+            continue  # trimmed with its files, and still there for its output
         for file in marker.files:
             there = entries.get(file.entry)
             head = there.head if there is not None and file.entry < lsn else None
@@ -177,8 +242,12 @@ def _offsets(view: StoreView, query: QueryRecord, entries: dict[Lsn, Entry]) -> 
 
 
 def _totals(view: StoreView, stream: StreamRecord, entries: dict[Lsn, Entry]) -> Iterator[str]:
-    rows = size = 0
-    for commit in view.commits(stream, 0, (1 << 63) - 1):
+    point = view.trimmed(stream_point(stream.name))
+    base = view.commit_at(stream, point)
+    rows, size = (base.rows_total, base.bytes_total) if base is not None else (0, 0)
+    if point and base is not None and base.lsn != point:
+        yield f"invariant 9: {stream.name} is trimmed up to {point}, which is no commit of it"
+    for commit in view.commits(stream, point + 1, (1 << 63) - 1):
         lsns = []
         for substream in commit.substreams:
             covered = view.covered(stream, substream, commit.lsn)
@@ -186,6 +255,8 @@ def _totals(view: StoreView, stream: StreamRecord, entries: dict[Lsn, Entry]) ->
                 yield f"commit {commit.lsn} of {stream.name} shows nothing in {substream}"
                 continue
             heads = [entries[lsn].head for lsn in covered.entries if lsn in entries]
+            if len(heads) != len(covered.entries):
+                yield f"invariant 9: rows of commit {commit.lsn} of {stream.name} are gone"
             if any(substream_of(head) != substream for head in heads):
                 yield f"commit {commit.lsn} of {stream.name} shows entries of another substream"
             lsns += list(covered.entries)

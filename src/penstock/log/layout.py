@@ -11,6 +11,18 @@
     runs           query, 0x00, run             -> instance
     marks          query, 0x00, batch           -> marker lsn
     offsets        query, 0x00, batch           -> lsn of the newest offsets file, while unmarked
+    record_seqs    producer, 0x00, seq          -> lsn, for the sequences within the window
+    record_producers producer                   -> RecordedState
+    record_uses    lsn                          -> producer whose last record this is
+    aux            lsn                          -> auxiliary data of the entry
+    waiting        query, 0x00, lsn             -> nothing; pending entries and files not named yet
+    consumers      reader, name, 0x00, stream   -> ConsumerRecord
+    trims          `s/` with a stream, or a tag -> the place up to which it is no longer whole
+    deleted        stream id                    -> DeletedStream, while entries of it are left
+    parts          lsn                          -> part of an operation that is not complete yet
+    parts_of       publisher, number, index     -> lsn of that part
+    published      publisher, number            -> lsn of the operation's last message
+    subjects       subject of a task log        -> lsn of its last message
     counters       name                         -> number
 
 Numbers in keys are big-endian, so that the order of keys is the order of the log. Entry bytes are
@@ -43,6 +55,18 @@ TABLES = (
     "runs",
     "marks",
     "offsets",
+    "record_seqs",
+    "record_producers",
+    "record_uses",
+    "aux",
+    "waiting",
+    "consumers",
+    "trims",
+    "deleted",
+    "parts",
+    "parts_of",
+    "published",
+    "subjects",
     "counters",
 )
 KEY_TEXT_BYTES_MAX = 200
@@ -64,6 +88,13 @@ class ProducerState(msgspec.Struct, frozen=True, array_like=True):
 
     sequence: int
     answer: Appended
+
+
+class RecordedState(msgspec.Struct, frozen=True, array_like=True):
+    """The highest sequence of a producer of records, and the place of its newest record."""
+
+    last: int
+    lsn: Lsn
 
 
 class Tables:
@@ -111,6 +142,19 @@ def run_key(query: str, run: str) -> bytes:
 
 def mark_key(query: str, batch: int) -> bytes:
     return query.encode("utf-8") + b"\x00" + _LSN.pack(batch)
+
+
+def waiting_key(query: str, lsn: int) -> bytes:
+    return query.encode("utf-8") + b"\x00" + _LSN.pack(lsn)
+
+
+def consumer_key(reader: str, name: str, stream: str) -> bytes:
+    """One letter for the reader, so that a group and a query may have one name."""
+    return f"{reader[0]}{name}\x00{stream}".encode()
+
+
+def recorded_key(producer: str, seq: int) -> bytes:
+    return producer.encode("utf-8") + b"\x00" + _LSN.pack(seq)
 
 
 def encode_entry(entry: Entry) -> bytes:

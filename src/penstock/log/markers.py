@@ -10,7 +10,7 @@ from penstock.log.appends import check_instance, need_stream, show
 from penstock.log.contract import Entry, Head, Mark, MarkerRef, QueryRecord, Taken, TakeQuery
 from penstock.log.files import check_files
 from penstock.log.view import Plan, Showing, View
-from penstock.model.ids import Instance, Lsn, StreamName, task_log_tag
+from penstock.model.ids import BatchId, Instance, Lsn, StreamName, task_log_tag
 from penstock.model.marker import Marker, Stamp, TakeOver, Write
 
 
@@ -29,7 +29,9 @@ def decide_take_over(operation: TakeQuery, view: View) -> Plan:
             f"{there.run} and cannot take the query back; start a new run",
             code="fenced",
         )
-    instance = Instance(there.instance + 1 if there is not None else 1)
+    # A query that was deleted counts on: an instance from before must not pass for a new one.
+    before = there.instance if there is not None else view.run_instance(operation.query, "") or 0
+    instance = Instance(before + 1)
     payload = msgspec.json.encode(TakeOver(operation.query, instance, operation.run))
     entry = _control_entry(view, "take over", (task_log_tag(operation.query),), payload, instance)
     name = operation.name if operation.name is not None or there is None else there.name
@@ -37,9 +39,17 @@ def decide_take_over(operation: TakeQuery, view: View) -> Plan:
     return Plan(
         Taken(instance, marker),
         (entry,),
-        query=QueryRecord(operation.query, name, instance, operation.run, marker),
+        query=_taken(operation, there, name, instance),
         run=(operation.query, operation.run, instance),
     )
+
+
+def _taken(
+    operation: TakeQuery, there: QueryRecord | None, name: str | None, instance: Instance
+) -> QueryRecord:
+    if there is None:
+        return QueryRecord(operation.query, name, instance, operation.run)
+    return msgspec.structs.replace(there, name=name, instance=instance, run=operation.run)
 
 
 def decide_marker(operation: Mark, view: View) -> Plan:
@@ -78,9 +88,21 @@ def decide_marker(operation: Mark, view: View) -> Plan:
         lsn,
         (entry,),
         showings=tuple(_showings(heads, entry.head, view)),
-        query=QueryRecord(record.query, record.name, record.instance, record.run, ref),
+        query=msgspec.structs.replace(record, marker=ref, copied=_copied(operation, record)),
         mark=(marker.query, marker.batch, lsn),
+        named=_named(marker),
     )
+
+
+def _copied(operation: Mark, record: QueryRecord) -> BatchId | None:
+    """The last batch that the checkpoint location has; what was once copied stays copied."""
+    told = [batch for batch in (operation.copied, record.copied) if batch is not None]
+    return max(told, default=None)
+
+
+def _named(marker: Marker) -> tuple[Lsn, ...]:
+    rows = tuple(lsn for write in marker.writes for lsn in write.entries)
+    return rows + tuple(file.entry for file in marker.files)
 
 
 def _is_same(marker: Marker, lsn: Lsn, view: View) -> bool:
@@ -101,10 +123,10 @@ def _named_entries(marker: Marker, view: View) -> dict[StreamName, list[Head]]:
     seen: set[Lsn] = set()
     found: dict[StreamName, list[Head]] = {}
     for write in marker.writes:
-        need_stream(view, write.stream)
+        stream = need_stream(view, write.stream)
         stamp = Stamp(marker.query, marker.instance, marker.batch, write.partition, write.attempt)
         for lsn in write.entries:
-            head = view.head(lsn)
+            head = view.head(lsn) if lsn > stream.began else None
             _check_entry(write, lsn, head, stamp, repeated=lsn in seen)
             assert head is not None  # _check_entry has seen it
             seen.add(lsn)
@@ -156,11 +178,12 @@ def _control_entry(
     instance: Instance,
     seq: int | None = None,
 ) -> Entry:
+    (place,) = view.places(1)
     head = Head(
-        view.next_lsn,
+        place.lsn,
         "marker" if kind == "marker" else "take over",
         tags,
-        view.now_ms,
+        place.at_ms,
         xxhash.xxh3_64_intdigest(payload),
         len(payload),
         instance=instance,

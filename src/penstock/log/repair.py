@@ -11,10 +11,11 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import Damaged
 from penstock.log import layout
-from penstock.log.contract import Appended, MarkerRef, QueryRecord, TakeQuery
-from penstock.log.layout import ProducerState, Tables, lsn_of
+from penstock.log.contract import Appended, Covered, MarkerRef, QueryRecord, TakeQuery
+from penstock.log.effects import Effects
+from penstock.log.layout import ProducerState, RecordedState, Tables, lsn_key, lsn_of
 from penstock.log.markers import decide_take_over
-from penstock.log.store import Effects, StoreView
+from penstock.log.store import StoreView
 from penstock.log.view import ProducerRecord
 from penstock.model.ids import BatchId, Lsn, files_tag, offsets_batch, task_log_tag
 from penstock.model.marker import Marker
@@ -81,13 +82,15 @@ def cut_from(
         effects = Effects(view, settings.producers_max)
         last = Lsn(view.next_lsn - 1)
         lost_queries = list(_queries_after(view, first))
+        _put_back_waiting(view, effects, first)
         entries = _drop(view, "entries", first)
-        for table in ("tags", "visible", "producer_uses"):
+        for table in ("tags", "visible", "producer_uses", "aux", "waiting"):
             _drop(view, table, first)
         commits = _drop(view, "commits", first)
         _drop_marks(view, first)
         for key in _producers_after(view, first):
             _put_back_producer(view, effects, key, first)
+        _put_back_recorded(view, first)
         for query in lost_queries:
             _put_back_query(view, effects, query, last)
         effects.put_counter("next_lsn", view.next_lsn)
@@ -102,6 +105,22 @@ def _drop(view: StoreView, table: str, first: Lsn) -> int:
     for key in gone:
         view.txn.delete(key, db=handle)
     return len(gone)
+
+
+def _put_back_waiting(view: StoreView, effects: Effects, first: Lsn) -> None:
+    """Entries that only a marker to be removed names are named by none again."""
+    with view.txn.cursor(db=view.tables["visible"]) as cursor:
+        lost = [
+            lsn
+            for key, value in cursor
+            if lsn_of(key) >= first
+            for lsn in msgspec.msgpack.decode(value, type=Covered).entries
+            if lsn < first
+        ]
+    for lsn in lost:
+        head = view.head(lsn)
+        if head is not None and head.kind == "pending" and head.producer is not None:
+            effects.put("waiting", layout.waiting_key(head.producer, lsn), b"")
 
 
 def _drop_marks(view: StoreView, first: Lsn) -> None:
@@ -152,6 +171,36 @@ def _put_back_producer(view: StoreView, effects: Effects, key: bytes, first: Lsn
         commit = view.commit_at(stream, commit.lsn - 1)
 
 
+def _put_back_recorded(view: StoreView, first: Lsn) -> None:
+    """Forget the sequences of the records removed, and say anew which is the highest of each."""
+    seqs, uses = view.tables["record_seqs"], view.tables["record_uses"]
+    producers = view.tables["record_producers"]
+    with view.txn.cursor(db=seqs) as cursor:
+        gone = [bytes(key) for key, value in cursor if msgspec.msgpack.decode(value) >= first]
+    for key in gone:
+        view.txn.delete(key, db=seqs)
+    for producer in {key[:-9] for key in gone}:
+        before = msgspec.msgpack.decode(view.get("record_producers", producer), type=RecordedState)
+        view.txn.delete(lsn_key(before.lsn), db=uses)
+        view.txn.delete(producer, db=producers)
+        left = _recorded(view, producer)
+        if left:
+            state = RecordedState(max(left), max(left.values()))
+            view.txn.put(producer, msgspec.msgpack.encode(state), db=producers)
+            view.txn.put(lsn_key(state.lsn), producer, db=uses)
+
+
+def _recorded(view: StoreView, producer: bytes) -> dict[int, Lsn]:
+    prefix = producer + b"\x00"
+    found: dict[int, Lsn] = {}
+    with view.txn.cursor(db=view.tables["record_seqs"]) as cursor:
+        there = cursor.set_range(prefix)
+        while there and bytes(cursor.key()[:-8]) == prefix:
+            found[lsn_of(cursor.key())] = msgspec.msgpack.decode(cursor.value())
+            there = cursor.next()
+    return found
+
+
 def _put_back_query(view: StoreView, effects: Effects, query: QueryRecord, last: Lsn) -> None:
     marker: MarkerRef | None = None
     for lsn in view.tagged(task_log_tag(query.query)):
@@ -159,7 +208,7 @@ def _put_back_query(view: StoreView, effects: Effects, query: QueryRecord, last:
         if entry is not None and entry.head.kind == "marker":
             found = msgspec.json.decode(entry.payload, type=Marker)
             marker = MarkerRef(lsn, found.batch, found.instance, found.commit)
-    record = QueryRecord(query.query, query.name, query.instance, query.run, marker)
+    record = msgspec.structs.replace(query, marker=marker)
     view.txn.put(
         query.query.encode("utf-8"),
         msgspec.msgpack.encode(record),
@@ -178,6 +227,8 @@ def _put_back_offsets(view: StoreView, effects: Effects, query: QueryRecord) -> 
     marked = query.marker.batch if query.marker is not None else -1
     for lsn in view.tagged(files_tag(query.query)):
         head = view.head(lsn)
+        if head is not None and head.seq is not None and head.seq > marked:
+            effects.put("waiting", layout.waiting_key(query.query, lsn), b"")
         batch = offsets_batch(head.path) if head is not None and head.path is not None else None
         if batch is not None and batch > marked:
             effects.put_offsets(query.query, batch, lsn)

@@ -1,4 +1,4 @@
-"""The store seen through one transaction: a `View` for decisions, and carrying out their plans."""
+"""The store seen through one transaction: the `View` that decisions and readers look at."""
 
 from __future__ import annotations
 
@@ -17,26 +17,35 @@ from penstock.log.contract import (
     QueryRecord,
     StreamRecord,
 )
-from penstock.log.layout import Buffer, ProducerState, Tables, lsn_key, lsn_of
-from penstock.log.view import Plan, ProducerRecord
+from penstock.log.kept import KeptQuestions
+from penstock.log.layout import Buffer, ProducerState, RecordedState, Tables, lsn_key, lsn_of
+from penstock.log.view import Place, ProducerRecord
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode_stream = msgspec.msgpack.Decoder(StreamRecord).decode
 _decode_commit = msgspec.msgpack.Decoder(Commit).decode
 _decode_covered = msgspec.msgpack.Decoder(Covered).decode
 _decode_producer = msgspec.msgpack.Decoder(ProducerState).decode
+_decode_recorded = msgspec.msgpack.Decoder(RecordedState).decode
 _decode_query = msgspec.msgpack.Decoder(QueryRecord).decode
 _decode_number = msgspec.msgpack.Decoder(int).decode
 
 
-class StoreView:
+class StoreView(KeptQuestions):
     """One transaction's state. Payload views die with the transaction; copy what must live on."""
 
-    def __init__(self, txn: lmdb.Transaction, tables: Tables, wall_ms: int = 0) -> None:
+    def __init__(
+        self,
+        txn: lmdb.Transaction,
+        tables: Tables,
+        wall_ms: int = 0,
+        places: tuple[Place, ...] | None = None,
+    ) -> None:
+        """`places` are those the operation already has; without them the next ones are given."""
         self.txn = txn
         self.tables = tables
         self._wall_ms = wall_ms
+        self._places = places
 
     def get(self, table: str, key: bytes) -> Any:
         return self.txn.get(key, db=self.tables[table])
@@ -48,6 +57,20 @@ class StoreView:
     @property
     def next_lsn(self) -> Lsn:
         return Lsn(self.counter("next_lsn", 1))
+
+    @property
+    def settled(self) -> Lsn:
+        """No entry at or before this place is still to come: an entry of an operation whose other
+        entries are on their way has its place and is not there yet."""
+        with self.txn.cursor(db=self.tables["parts"]) as cursor:
+            return Lsn((lsn_of(cursor.key()) if cursor.first() else self.next_lsn) - 1)
+
+    def places(self, count: int) -> tuple[Place, ...]:
+        if self._places is not None and count > 0:
+            assert count == len(self._places), f"{count} entries for {len(self._places)} places"
+            return self._places
+        first, now_ms = self.next_lsn, self.now_ms
+        return tuple(Place(Lsn(first + each), now_ms) for each in range(count))
 
     @property
     def next_stream_id(self) -> int:
@@ -158,6 +181,29 @@ class StoreView:
                 yield lsn_of(cursor.key())
                 there = cursor.next()
 
+    def tail(self, tag: str) -> Lsn | None:
+        """The last entry with the tag, trimmed or not."""
+        with self.txn.cursor(db=self.tables["tags"]) as cursor:
+            there = cursor.set_range(layout.tag_key(tag, (1 << 64) - 1))
+            if cursor.prev() if there else cursor.last():
+                key = bytes(cursor.key())
+                if key[:-8] == layout.tag_key(tag, 0)[:-8]:
+                    return lsn_of(key)
+        return self.trimmed(tag) or None
+
+    def last_recorded(self, producer: str) -> int | None:
+        found = self.get("record_producers", producer.encode("utf-8"))
+        return None if found is None else _decode_recorded(found).last
+
+    def recorded(self, producer: str, seq: int) -> Lsn | None:
+        found = self.get("record_seqs", layout.recorded_key(producer, seq))
+        return None if found is None else Lsn(_decode_number(found))
+
+    def aux(self, lsn: Lsn) -> bytes | None:
+        """The auxiliary data last set on an entry."""
+        found = self.get("aux", lsn_key(lsn))
+        return None if found is None else bytes(found)
+
     def stored(self, lsn: Lsn) -> Buffer | None:
         found: Buffer | None = self.get("entries", lsn_key(lsn))
         return found
@@ -175,85 +221,11 @@ class StoreView:
 
     def payload(self, lsn: Lsn) -> Buffer:
         """The verified payload of an entry an index names; absent is damage."""
+        return self.head_and_payload(lsn)[1]
+
+    def head_and_payload(self, lsn: Lsn) -> tuple[Head, Buffer]:
+        """As `payload`, with the entry's head."""
         found = self.stored(lsn)
         if found is None:
             raise layout.damaged(lsn, "an index names it and it is not there")
-        return layout.decode_payload(lsn, found)[1]
-
-
-class Effects:
-    """Carries plans out in one write transaction."""
-
-    def __init__(self, view: StoreView, producers_max: int) -> None:
-        self._view = view
-        self._producers_max = producers_max
-
-    def put(self, table: str, key: bytes, value: bytes, *, append: bool = False) -> None:
-        self._view.txn.put(key, value, db=self._view.tables[table], append=append)
-
-    def put_counter(self, name: str, value: int) -> None:
-        self.put("counters", name.encode("ascii"), _encode(value))
-
-    def apply(self, plan: Plan) -> None:
-        """Put everything the plan names."""
-        for entry in plan.entries:
-            self._put_entry(entry)
-        if plan.entries:
-            last = plan.entries[-1].head
-            self.put_counter("next_lsn", last.lsn + 1)
-            self.put_counter("arrived_at_ms", last.arrived_at_ms)
-        if plan.stream is not None:
-            self.put("streams", plan.stream.name.encode("utf-8"), _encode(plan.stream))
-            self.put_counter("next_stream_id", plan.stream.id + 1)
-        for _, showing in plan.showings:
-            commit = showing.commit
-            self.put("commits", layout.commit_key(showing.stream_id, commit.lsn), _encode(commit))
-            for substream, covered in showing.covered:
-                key = layout.visible_key(showing.stream_id, substream, commit.lsn)
-                self.put("visible", key, _encode(covered))
-        if plan.producer is not None:
-            self.put_producer(*plan.producer)
-        if plan.query is not None:
-            self.put("queries", plan.query.query.encode("utf-8"), _encode(plan.query))
-        if plan.run is not None:
-            query, run, instance = plan.run
-            self.put("runs", layout.run_key(query, run), _encode(instance))
-        if plan.mark is not None:
-            marked, batch, lsn = plan.mark
-            self.put("marks", layout.mark_key(marked, batch), _encode(lsn))
-            self._forget_offsets(marked, batch)
-        if plan.offsets is not None:
-            self.put_offsets(*plan.offsets)
-
-    def put_offsets(self, query: QueryId, batch: BatchId, lsn: Lsn) -> None:
-        self.put("offsets", layout.mark_key(query, batch), _encode(lsn))
-
-    def _forget_offsets(self, query: QueryId, last: BatchId) -> None:
-        """What is marked needs no record of its own: the marker names the file."""
-        while True:
-            found = self._view.first_offsets(query, BatchId(0))
-            if found is None or found[0] > last:
-                return
-            key = layout.mark_key(query, found[0])
-            self._view.txn.delete(key, db=self._view.tables["offsets"])
-
-    def _put_entry(self, entry: Entry) -> None:
-        lsn = entry.head.lsn
-        self.put("entries", lsn_key(lsn), layout.encode_entry(entry), append=True)
-        for tag in entry.head.tags:
-            self.put("tags", layout.tag_key(tag, lsn), b"")
-
-    def put_producer(self, stream_id: int, producer: str, record: ProducerRecord) -> None:
-        """Remember the producer, and forget the one unused longest when there are too many."""
-        view, key = self._view, layout.producer_key(stream_id, producer)
-        uses, producers = view.tables["producer_uses"], view.tables["producers"]
-        before = view.get("producers", key)
-        if before is not None:
-            view.txn.delete(lsn_key(_decode_producer(before).answer.position), db=uses)
-        self.put("producers", key, _encode(ProducerState(record.sequence, record.answer)))
-        self.put("producer_uses", lsn_key(record.answer.position), key)
-        if view.txn.stat(producers)["entries"] > self._producers_max:
-            with view.txn.cursor(db=uses) as cursor:
-                if cursor.first():
-                    view.txn.delete(bytes(cursor.value()), db=producers)
-                    cursor.delete()
+        return layout.decode_payload(lsn, found)

@@ -6,19 +6,28 @@ either returns a `Plan` or raises the refusal. The store carries plans out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from penstock.log.contract import Appended, Commit, Covered, Entry, Head, QueryRecord, StreamRecord
+from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Removal, Run
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
+
+
+class Place(NamedTuple):
+    """Where an entry goes, and when it came."""
+
+    lsn: Lsn
+    at_ms: int
 
 
 class View(Protocol):
     """One consistent state of the log."""
 
-    @property
-    def next_lsn(self) -> Lsn:
-        """The place the next entry gets."""
+    def places(self, count: int) -> tuple[Place, ...]:
+        """The places of the entries that the operation decided on puts, in order: `count` is how
+        many it has. They increase, with others' places between them perhaps."""
         ...
 
     @property
@@ -45,9 +54,67 @@ class View(Protocol):
         """The marker of a batch."""
         ...
 
+    def tail(self, tag: str) -> Lsn | None:
+        """The last entry with the tag, trimmed or not."""
+        ...
+
+    def last_recorded(self, producer: str) -> int | None:
+        """The highest sequence among a producer's records."""
+        ...
+
+    def recorded(self, producer: str, seq: int) -> Lsn | None:
+        """Where a record with this sequence was put, if that is still remembered."""
+        ...
+
     def head(self, lsn: Lsn) -> Head | None: ...
 
     def entry(self, lsn: Lsn) -> Entry | None: ...
+
+    def queries(self) -> Iterator[QueryRecord]: ...
+
+    def commit_at(self, stream: StreamRecord, lsn: int) -> Commit | None:
+        """The last commit at or before `lsn`."""
+        ...
+
+    def commits(self, stream: StreamRecord, start: int, until: int) -> Iterator[Commit]:
+        """Every commit from `start` to `until`, both included, in order."""
+        ...
+
+    def covered(self, stream: StreamRecord, substream: Substream, commit: Lsn) -> Covered | None:
+        """What a commit makes visible in one substream."""
+        ...
+
+    def tagged(self, tag: str, start: int = 0) -> Iterator[Lsn]:
+        """Every entry with the tag, from `start` on, in order."""
+        ...
+
+    def marks(self, query: QueryId, first: BatchId) -> Iterator[Lsn]:
+        """The markers of a query from batch `first` on, in order."""
+        ...
+
+    def first_offsets(self, query: QueryId, first: BatchId) -> tuple[BatchId, Lsn] | None:
+        """The newest offsets file of the first batch from `first` on that has one recorded."""
+        ...
+
+    def trimmed(self, point: str) -> Lsn:
+        """Up to where a stream or a tag is no longer whole."""
+        ...
+
+    def consumer(self, reader: Reader, name: str, stream: StreamName) -> ConsumerRecord | None: ...
+
+    def consumers(self) -> Iterator[ConsumerRecord]: ...
+
+    def waiting(self, query: QueryId) -> Iterator[Lsn]:
+        """Pending entries and files of a query that no marker names, in order."""
+        ...
+
+    def runs(self, query: QueryId) -> Iterator[Run]: ...
+
+    def deleted(self, stream_id: int) -> DeletedStream | None: ...
+
+    def producers_until(self, stream: StreamRecord, last: Lsn) -> Iterator[str]:
+        """Producers whose last append to the stream is at or before `last`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +139,7 @@ class Plan:
     """Everything one operation changes, to be applied as one. An empty plan changes nothing.
 
     `offsets` is the entry that now holds the recorded offsets of a batch not yet marked; `mark`
-    ends that record of its batch and of all before it.
+    ends that record of its batch and of all before it, and `named` are the entries it commits.
     """
 
     answer: Any
@@ -84,7 +151,14 @@ class Plan:
     run: tuple[QueryId, str, Instance] | None = None
     mark: tuple[QueryId, BatchId, Lsn] | None = None
     offsets: tuple[QueryId, BatchId, Lsn] | None = None
+    recorded: tuple[str, int, Lsn] | None = None
+    aux: tuple[Lsn, bytes] | None = None
+    named: tuple[Lsn, ...] = ()
+    consumers: tuple[ConsumerRecord, ...] = ()
+    deleted: DeletedStream | None = None
+    removal: Removal | None = None
 
     @property
     def changes(self) -> bool:
-        return bool(self.entries) or self.stream is not None or self.query is not None
+        one = (self.stream, self.query, self.aux, self.run, self.removal)
+        return bool(self.entries or self.consumers) or any(each is not None for each in one)

@@ -31,8 +31,9 @@ from penstock.clock import Clock
 from penstock.errors import Bug, PenstockError, TryAgain
 from penstock.log.contract import Operation, payload_bytes
 from penstock.log.decide import decide
+from penstock.log.effects import Effects
 from penstock.log.layout import Tables
-from penstock.log.store import Effects, StoreView
+from penstock.log.store import StoreView
 from penstock.log.view import Plan
 from penstock.model.ids import StreamName
 from penstock.settings import Settings
@@ -41,6 +42,7 @@ _LOG = logging.getLogger("penstock.log")
 _FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
 
 OnVisible = Callable[[frozenset[StreamName]], None]
+OnNews = Callable[["News"], None]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,21 @@ class Waiting:
     operation: Operation
     size: int
     future: Future[Any]
+
+
+class News:
+    """What a transaction has changed, for those who wait for it."""
+
+    def __init__(self) -> None:
+        self.changed = False
+        self.streams: set[StreamName] = set()
+        self.tags: set[str] = set()
+
+    def add(self, plan: Plan) -> None:
+        self.changed = True
+        self.streams.update(name for name, _ in plan.showings)
+        for entry in plan.entries:
+            self.tags.update(entry.head.tags)
 
 
 class Writer:
@@ -62,14 +79,14 @@ class Writer:
         folder: Path,
         settings: Settings,
         clock: Clock,
-        on_visible: OnVisible,
+        on_news: OnNews,
     ) -> None:
         self._env = env
         self._tables = tables
         self._folder = folder
         self._settings = settings
         self._clock = clock
-        self._on_visible = on_visible
+        self._on_news = on_news
         self._queue: deque[Waiting] = deque()
         self._queue_bytes = 0
         self._wake = threading.Condition()
@@ -130,46 +147,43 @@ class Writer:
 
     def _write(self, group: list[Waiting]) -> None:
         try:
-            outcomes, shown, changed = self._transact(group)
+            outcomes, news = self._transact(group)
         except Exception as error:
             refusal = self._failure(error)
             for waiting in group:
                 waiting.future.set_exception(refusal)
             return
-        if changed:
+        if news.changed:
             self.commits += 1
             self.operations += len(group)
-        if shown:
-            self._on_visible(frozenset(shown))
+            self._on_news(news)
         for waiting, outcome in zip(group, outcomes, strict=True):
             if isinstance(outcome, Exception):
                 waiting.future.set_exception(outcome)
             else:
                 waiting.future.set_result(outcome)
 
-    def _transact(self, group: list[Waiting]) -> tuple[list[Any], set[StreamName], bool]:
+    def _transact(self, group: list[Waiting]) -> tuple[list[Any], News]:
         outcomes: list[Any] = []
-        shown: set[StreamName] = set()
-        changed = False
+        news = News()
         txn = self._env.begin(write=True, buffers=True)
         try:
             view = StoreView(txn, self._tables, self._clock.wall_ms())
             effects = Effects(view, self._settings.producers_max)
             for waiting in group:
-                plan = _decided(waiting.operation, view)
+                plan = decided(waiting.operation, view)
                 if isinstance(plan, PenstockError):
                     outcomes.append(plan)
                     continue
                 if plan.changes:
                     effects.apply(plan)
-                    changed = True
-                shown.update(name for name, _ in plan.showings)
+                    news.add(plan)
                 outcomes.append(plan.answer)
-            if changed:
+            if news.changed:
                 txn.commit()
         finally:
             txn.abort()
-        return outcomes, shown, changed
+        return outcomes, news
 
     def _failure(self, error: Exception) -> PenstockError:
         """Why a group was not written, in a sentence for its callers."""
@@ -192,7 +206,7 @@ class Writer:
         )
 
 
-def _decided(operation: Operation, view: StoreView) -> Plan | PenstockError:
+def decided(operation: Operation, view: StoreView) -> Plan | PenstockError:
     """The plan or the refusal; a fault of ours in deciding is the operation's own, too."""
     try:
         return decide(operation, view)

@@ -18,9 +18,12 @@ from penstock.errors import BadCall
 from penstock.model.ddl import UTC, list_of, map_of, parse_ddl, to_ddl, type_ddl
 
 __all__ = [
+    "added",
     "canonical",
+    "check_added",
     "fit",
     "from_base64",
+    "reshape",
     "same_shape",
     "schema_of",
     "to_base64",
@@ -125,14 +128,53 @@ def same_shape(left: pa.Schema, right: pa.Schema) -> bool:
         return False
 
 
-def fit(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch:
+def added(schema: pa.Schema, columns: pa.Schema) -> pa.Schema:
+    """The schema with more columns at its end."""
+    return canonical(pa.schema([*schema, *columns]))
+
+
+def check_added(old: pa.Schema, new: pa.Schema, stream: str) -> None:
+    """Refuse a change of a stream's columns that is anything but new ones at the end."""
+    changes = []
+    for place, field in enumerate(old):
+        if field.name not in new.names:
+            changes.append(f"the column {field.name!r} would be dropped, with its values")
+        elif new.field(field.name).type != field.type:
+            changes.append(
+                f"the column {field.name!r} is {type_ddl(field.type)} and would become "
+                f"{type_ddl(new.field(field.name).type)}, which may not hold its values"
+            )
+        elif new.names[place] != field.name:
+            changes.append(f"the column {field.name!r} would change its place")
+    if changes:
+        raise BadCall(
+            f"the stream {stream!r} cannot be altered so: {'; '.join(changes)}; add columns at the "
+            "end, or make another stream",
+            code="would_lose_data",
+            status=409,
+        )
+
+
+def reshape(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of an older or newer version of a schema in this one: columns that came later are null,
+    those not known yet are left out."""
+    columns = list(rows.columns[: len(schema)])
+    columns += [pa.nulls(rows.num_rows, field.type) for field in list(schema)[len(columns) :]]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def fit(
+    rows: pa.RecordBatch | pa.Table, schema: pa.Schema, first_version: pa.Schema | None = None
+) -> pa.RecordBatch:
     """The rows as one record batch of exactly the canonical `schema`.
 
-    Columns are matched by name, in any order; every column must be there and no other. Only casts
-    that lose nothing are made; `rows_do_not_fit` names the column and the value otherwise.
+    Columns are matched by name, in any order; every column must be there and no other, but for
+    those that `first_version` of the stream did not have, which become null. Only casts that lose
+    nothing are made; `rows_do_not_fit` names the column and the value otherwise.
     """
     names = list(rows.schema.names)
-    missing = [name for name in schema.names if name not in set(names)]
+    demanded = (first_version or schema).names
+    missing = [name for name in demanded if name not in set(names)]
     extra = [name for name in names if name not in set(schema.names)]
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if missing or extra or repeated:
@@ -145,7 +187,12 @@ def fit(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch:
             f"the rows {' and '.join(facts)}; the stream's columns are {to_ddl(schema)}",
             code="rows_do_not_fit",
         )
-    columns = [_cast(rows.column(names.index(f.name)), f) for f in schema]
+    columns = [
+        _cast(rows.column(names.index(field.name)), field)
+        if field.name in names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -183,8 +183,8 @@ def test_an_unknown_stream_and_a_missing_substream_are_refused(state: State) -> 
 def test_a_decision_changes_nothing_by_itself(state: State) -> None:
     before = replace(state, entries=dict(state.entries))
     decide(rows(draft(0, 1)), state)
-    assert (state.next_lsn, state.entries, state.commits) == (
+    assert (state.next_lsn, state.entries, state.last_commits) == (
         before.next_lsn,
         before.entries,
-        before.commits,
+        before.last_commits,
     )

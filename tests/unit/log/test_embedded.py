@@ -155,7 +155,7 @@ def test_a_page_has_at_least_one_entry_and_at_most_about_what_was_asked(log: Emb
         asked = Range(stream, Lsn(0), Lsn(5))
         size = len(view.payload(Lsn(1)))
         payloads, cursor = page(view, asked, 1, 100)
-        assert [values_of(bytes(payload)) for payload in payloads] == [[0]]
+        assert [values_of(bytes(each.payload)) for each in payloads] == [[0]]
         assert str(cursor) == "2:0"
         assert len(page(view, asked, 3 * size, 100)[0]) == 3
         assert len(page(view, asked, 1 << 20, 2)[0]) == 2

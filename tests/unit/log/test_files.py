@@ -89,7 +89,9 @@ def test_files_that_are_not_the_batch_s_own_are_refused(
 ) -> None:
     state.do(files("offsets/0", STATE_FILE))
     state.do(files(STATE_FILE, batch=1))
-    state.queries[QueryId("p")] = msgspec.structs.replace(state.queries[Q], query=QueryId("p"))
+    state.query_records[QueryId("p")] = msgspec.structs.replace(
+        state.query_records[Q], query=QueryId("p")
+    )
     state.do(files(STATE_FILE, query="p"))
     state.do(pending(draft(0, 1)))
     assert refused(state, mark(files={path: entry}), BadCall, fact) == "unknown_entries"
@@ -201,4 +203,4 @@ def test_a_folder_of_the_first_format_is_taken_and_says_the_new_one(tmp_path: Pa
     log.run(files("offsets/0"))
     assert recorded(log) is not None
     log.close()
-    assert (data / "format.json").read_text() == '{"format": 2}\n'
+    assert (data / "format.json").read_text() == '{"format": 3}\n'

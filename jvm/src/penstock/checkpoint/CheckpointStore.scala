@@ -16,13 +16,16 @@ import penstock.commit.{FileEntry, Store, WholeFile}
 private[checkpoint] final class CheckpointStore(
     root: Path,
     files: CheckpointFileManager,
-    log: Option[TaskLog])
+    log: Option[TaskLog],
+    committed: Long)
     extends Store {
   import CheckpointStore._
 
   private val offsets = new ConcurrentHashMap[Long, (FileEntry, Array[Byte])]()
   private val marked = new ConcurrentHashMap[Long, (Seq[FileEntry], Array[Byte])]()
 
+  /** The last batch that the location has with all that belongs to it. */
+  @volatile private var copied = committed
   @volatile private var lastPutNs = System.nanoTime()
 
   override def name: String = s"the checkpoint location $root"
@@ -58,7 +61,7 @@ private[checkpoint] final class CheckpointStore(
   override def putMarker(batch: Long, commit: Array[Byte], pieces: Seq[FileEntry]): Unit = {
     // Offsets that were durable before this run began are in the location already.
     val named = Option(offsets.get(batch)).map(_._1).toSeq ++ pieces
-    log.get.mark(batch, commit, named)
+    log.get.mark(batch, commit, named, copied)
     marked.put(batch, (pieces, commit))
     ()
   }
@@ -72,6 +75,7 @@ private[checkpoint] final class CheckpointStore(
     // What its writer does not place, because it is gone or slow, comes from the log.
     pieces.filterNot(p => isPlaced(p.path)).foreach(p => create(p.path, log.get.read(p)))
     create(s"commits/$batch", commit)
+    copied = math.max(copied, batch)
     offsets.remove(batch)
     marked.remove(batch)
     ()

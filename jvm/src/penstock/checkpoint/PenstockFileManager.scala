@@ -220,7 +220,7 @@ private final class MarkedCommit(
     extends HeldLogFile {
   override protected def closed(bytes: Array[Byte]): Unit = {
     Failpoint.reach("before_marker", log.query, batch)
-    log.mark(batch, bytes, Nil)
+    log.mark(batch, bytes, Nil, copied = batch - 1)
     Failpoint.reach("after_marker", log.query, batch)
     Naming.of(log)(WholeFile.create(files, file, bytes))
   }

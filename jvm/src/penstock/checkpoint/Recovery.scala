@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.penstock.{SinkKind, SparkInternals}
 
-import penstock.{BadCall, Connection, Damaged}
+import penstock.{BadCall, Connection, Damaged, Protocol}
 import penstock.client.{Gateway, LastMarker}
 import penstock.commit._
 
@@ -42,11 +42,16 @@ private[checkpoint] object Recovery extends Logging {
     } {
       val settings = new Settings(conf)
       val gateway = Connection.of(conf).map(Gateway.to)
+      val coordinator = Connection.of(conf)
+        .flatMap(Protocol.coordinator(key => Option(conf.get(key)), _))
+        .map(Gateway.to)
+      // What is prepared will be committed, and under the instance that prepared it.
+      coordinator.foreach(_.queries.finish(query))
       val taken = gateway.map(_.queries.takeOver(query, run, SparkInternals.nameOf(query)))
       QueryRuns.ofCheckpoint(root.toString).flatMap(_.queue).foreach(endOlder)
       if (taken.isDefined) letOlderRunFinish(root, files)
       for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
-      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, query, t.instance)
+      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, coordinator, query, t.instance)
       val started = start(root, files, conf, settings, query, run, log)
       QueryRuns.started(root.toString, started)
     }
@@ -68,7 +73,7 @@ private[checkpoint] object Recovery extends Logging {
       // A task would say so too, but Spark shows its own words for what fails in a store.
       LocalFolder.of(settings)
       val toLog = log.filter(_ => SparkInternals.sinkOf(query) == SinkKind.Log)
-      val store = new CheckpointStore(root, files, toLog)
+      val store = new CheckpointStore(root, files, toLog, committed)
       val queue = new ReleaseQueue(
         query,
         run,

@@ -12,7 +12,11 @@ import penstock.commit.FileEntry
  * The task log of a query as one run of it sees it: the run's instance number, and what the run
  * knows of the batches under way. The sink seals a batch here; it is marked when it may commit.
  */
-final class TaskLog(gateway: Gateway, val query: String, val instance: Long) {
+final class TaskLog(
+    gateway: Gateway,
+    coordinator: Option[Gateway],
+    val query: String,
+    val instance: Long) {
   import TaskLog._
 
   @volatile private var confirmedAtNs = System.nanoTime()
@@ -59,11 +63,16 @@ final class TaskLog(gateway: Gateway, val query: String, val instance: Long) {
 
   def read(file: FileEntry): Array[Byte] = gateway.queries.readFile(query, file.entry)
 
-  /** Makes the sealed batch visible; returns when the marker is durable. */
-  def mark(batch: Long, commit: Array[Byte], files: Seq[FileEntry]): Unit = {
+  /**
+   * Makes the sealed batch visible; returns when the marker is durable. The log may forget what the
+   * location has: all batches up to `copied`.
+   */
+  def mark(batch: Long, commit: Array[Byte], files: Seq[FileEntry], copied: Long): Unit = {
     val what = sealedBatches.get(batch)
-    gateway.queries
-      .mark(query, instance, batch, what.writes, Some(commit), what.positions, what.mode, files)
+    val known = Option.when(copied >= 0)(copied)
+    coordinator.getOrElse(gateway).queries
+      .mark(query, instance, batch, what.writes, Some(commit), what.positions, what.mode, files,
+        known)
     sealedBatches.remove(batch)
     ()
   }

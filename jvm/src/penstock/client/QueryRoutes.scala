@@ -33,8 +33,8 @@ final case class MarkedFiles(
  */
 final case class LoggedCheckpoint(markers: Seq[MarkedFiles], offsets: Option[(Long, Long)])
 
-/** How far a source may read, and how far it could. */
-final case class Admission(end: Long, latest: Long)
+/** How far a source may read, how far it could, and how many substreams there are. */
+final case class Admission(end: Long, latest: Long, substreams: Int)
 
 /** One question to admission: what a source has, how much a batch may carry, how long to wait. */
 final case class AdmissionRequest(
@@ -80,7 +80,25 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     }
     body.put("wait_ms", ask.waitMs)
     val answer = gateway.postJson("/admission", body)
-    Admission(answer.path("end").asLong(), answer.path("latest").asLong())
+    Admission(
+      answer.path("end").asLong(),
+      answer.path("latest").asLong(),
+      answer.path("substreams").asInt())
+  }
+
+  /** Of a coordinator: these substreams are written in the batch. */
+  def register(stamp: Stamp, stream: String, substreams: Seq[Int]): Unit = {
+    val body = Gateway.Json.createObjectNode().put("instance", stamp.instance).put("batch", stamp.batch)
+    val list = body.putArray("substreams")
+    substreams.foreach(place => list.addArray().add(stream).add(place))
+    gateway.postJson(s"/queries/${stamp.query}/registrations", body)
+    ()
+  }
+
+  /** Of a coordinator: returns when nothing of the query is left to be committed. */
+  def finish(query: String): Unit = {
+    gateway.postJson(s"/queries/$query/finish", Gateway.Json.createObjectNode())
+    ()
   }
 
   /** Makes a batch visible. Sending the same marker again is answered as the first time. */
@@ -92,9 +110,11 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       commit: Option[Array[Byte]],
       positions: Map[String, Long],
       mode: String,
-      files: Seq[FileEntry] = Nil): Long = {
+      files: Seq[FileEntry] = Nil,
+      copied: Option[Long] = None): Long = {
     val body = Gateway.Json.createObjectNode()
     body.put("instance", instance).put("batch", batch).put("mode", mode)
+    copied.foreach(last => body.put("copied", last))
     commit.foreach(bytes => body.put("commit", Base64.getEncoder.encodeToString(bytes)))
     val at = body.putObject("positions")
     positions.foreach { case (stream, position) => at.put(stream, position) }

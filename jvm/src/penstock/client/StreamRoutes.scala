@@ -15,7 +15,12 @@ final case class StreamInfo(
     substreams: Int,
     key: Seq[String],
     earliest: Long,
-    latest: Long)
+    latest: Long) {
+
+  /** The stream as someone sees it who knows only its first columns. */
+  def first(columns: Int): StreamInfo =
+    copy(schema = new Schema(schema.getFields.subList(0, columns)))
+}
 
 /** Who appends a pending entry; only a marker that names it makes the entry visible. */
 final case class Stamp(query: String, instance: Long, batch: Long, partition: Int, attempt: Long)
@@ -45,16 +50,18 @@ final class StreamRoutes private[client] (gateway: Gateway) {
   def position(stream: String, query: String): Long =
     gateway.getJson(s"/streams/$stream/position?$query").path("position").asLong()
 
-  /** Appends the batches of an Arrow stream as pending entries; returns their LSNs in order. */
-  def appendPending(
+  /** Appends the batches of an Arrow stream, pending or visible; returns their LSNs in order. */
+  def appendEntries(
       stream: String,
       stamp: Stamp,
       substreams: Seq[Int],
-      arrow: Array[Byte]): Seq[Long] = {
+      arrow: Array[Byte],
+      isVisible: Boolean): Seq[Long] = {
     val stamped = s"query=${stamp.query}&instance=${stamp.instance}&batch=${stamp.batch}" +
       s"&partition=${stamp.partition}&attempt=${stamp.attempt}"
     val answer = gateway.postArrow(
-      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}",
+      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}" +
+        (if (isVisible) "&visible=true" else ""),
       arrow)
     answer.path("entries").elements().asScala.map(_.asLong()).toSeq
   }

@@ -1,6 +1,6 @@
 package penstock.commit
 
-import java.io.{BufferedOutputStream, File, FileOutputStream, IOException, OutputStream}
+import java.io.{BufferedOutputStream, File, FileOutputStream, IOException}
 import java.nio.file.{Files => NioFiles}
 import java.util.UUID
 
@@ -13,51 +13,6 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
 import penstock.{Failpoint, TryAgain}
-
-/** One file of a piece. A snapshot has no local copy: it goes straight to the location. */
-final class Member private[commit] (val file: Path, val what: StateFile, val local: Option[File]) {
-  @volatile var isClosed = false
-  @volatile var isDurable = false
-  @volatile var bytes = 0L
-}
-
-/** A snapshot that a piece waits for, of the attempt that announced it last. */
-final class Expected private[commit] (val piece: HeldPiece, val member: Member)
-
-/** The files one store writes for one batch, on this JVM, in one attempt. */
-final class HeldPiece private[commit] (
-    val run: String,
-    val what: StateFile,
-    val generation: Long,
-    val files: CheckpointFileManager,
-    val conf: Configuration,
-    entering: AnyRef) {
-  val members = mutable.LinkedHashMap.empty[String, Member]
-  val steps = mutable.Map.empty[String, Long]
-  var isDurable = false
-
-  /**
-   * Puts a file into the location, unless it is superseded. Attempts may give their files one name
-   * and go in one after the other, so that an older one's never comes to lie over a newer one's.
-   */
-  def enter(isSuperseded: => Boolean)(put: => Unit): Boolean = entering.synchronized {
-    val isIn = !isSuperseded
-    if (isIn) put
-    isIn
-  }
-
-  /** The piece of the same name that a later attempt begins. */
-  def again(generation: Long, files: CheckpointFileManager, conf: Configuration): HeldPiece =
-    new HeldPiece(run, what, generation, files, conf, entering)
-
-  def isComplete: Boolean = members.nonEmpty && members.values.forall(_.isClosed)
-
-  /** Its commit is under way: an attempt that is given up may never get so far. */
-  def isBegun: Boolean = members.values.exists(member => member.isClosed || member.local.isEmpty)
-
-  /** The member is part of the piece; another attempt may have begun the same file anew. */
-  def has(member: Member): Boolean = members.get(member.what.relative).contains(member)
-}
 
 /**
  * The state this JVM has written and that is not in the checkpoint location yet. A file is written
@@ -286,88 +241,4 @@ object HeldState extends Logging {
     s"the state of a batch cannot be written to ${local.getParent} (${e.getMessage}); free space " +
       s"there, or set ${Settings.LocalFolderKey} to a folder with more",
     e)
-}
-
-/** A file on its way to the local folder. */
-private final class HeldStream(piece: HeldPiece, member: Member, local: File, out: OutputStream)
-    extends CancellableFSDataOutputStream(out) {
-  private var isOver = false
-
-  override def close(): Unit = if (!isOver) {
-    isOver = true
-    val start = System.nanoTime()
-    try out.close()
-    catch {
-      case e: IOException =>
-        HeldState.cancelled(piece, member)
-        throw HeldState.localFailure(local, e)
-    }
-    HeldState.closed(piece, member, local.length(), System.nanoTime() - start)
-  }
-
-  override def cancel(): Unit = if (!isOver) {
-    isOver = true
-    try out.close()
-    finally HeldState.cancelled(piece, member)
-  }
-}
-
-/**
- * The file that makes a snapshot whole; its close waits until the snapshot may be seen. One that
- * its batch was to wait for, and did not, is of an attempt that was given up: it is dropped.
- */
-private final class SnapshotStream(
-    run: String,
-    what: StateFile,
-    joined: Option[Expected],
-    isExpected: Boolean,
-    isTriedAgain: Boolean,
-    inner: CancellableFSDataOutputStream,
-    settings: Settings)
-    extends CancellableFSDataOutputStream(inner) {
-  private var isOver = false
-
-  override def close(): Unit = if (!isOver) {
-    try {
-      if (joined.isDefined) Copier.await(run, settings.retryMs)(_.released >= what.batch)
-      else Copier.await(run, settings.retryMs)(_.copied >= what.batch)
-      if (isExpected && isCommitted) drop() else enter()
-    } catch {
-      case e: Throwable =>
-        cancel()
-        throw e
-    }
-    if (!isOver) joined.foreach { mine =>
-      mine.member.isDurable = true
-      HeldState.closed(mine.piece, mine.member, 0, 0)
-    }
-    isOver = true
-  }
-
-  override def cancel(): Unit = if (!isOver) {
-    isOver = true
-    inner.cancel()
-    if (!isTriedAgain) joined.foreach(mine => HeldState.cancelled(mine.piece, mine.member))
-  }
-
-  private def enter(): Unit = {
-    val isIn = joined.fold { inner.close(); true } { mine =>
-      mine.piece.enter(isSuperseded = !HeldState.isCurrent(mine))(inner.close())
-    }
-    if (!isIn) {
-      isOver = true
-      inner.cancel()
-    }
-  }
-
-  private def drop(): Unit = {
-    isOver = true
-    inner.cancel()
-    joined.foreach(mine => HeldState.dropped(mine.piece))
-  }
-
-  private def isCommitted: Boolean = Releases.ask(HowFar(run)) match {
-    case standing: Standing => standing.committed >= what.batch
-    case NotReleasing => false
-  }
 }

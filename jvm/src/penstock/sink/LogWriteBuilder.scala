@@ -1,12 +1,13 @@
 package penstock.sink
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
 import org.apache.spark.sql.penstock.SparkInternals
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import penstock.{BadCall, ByColumn, Connection, OneStream, Options, Streams}
+import penstock.{BadCall, ByColumn, Connection, OneStream, Options, Protocol, Streams}
 import penstock.checkpoint.QueryRuns
 import penstock.client.{Gateway, StreamInfo}
 
@@ -34,7 +35,10 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
       val targets = rowsOf.map { case (stream, rows) =>
         target(rows, run.stream(stream)(ensure(stream, rows)))
       }
-      new LogStreamingWrite(plan(targets, run.instance), run, if (complete) "complete" else "append")
+      val protocol = Protocol.from(conf)
+      val coordinator = Protocol.coordinator(conf, connection)
+      val planned = plan(targets, run.instance).copy(protocol = protocol, coordinator = coordinator)
+      new LogStreamingWrite(planned, run, if (complete) "complete" else "append")
     }
 
     override def toBatch: BatchWrite = {
@@ -45,6 +49,8 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
       new LogBatchWrite(plan(targets, instance))
     }
   }
+
+  private def conf(key: String): Option[String] = SparkSession.active.conf.getOption(key)
 
   /** Each stream with the columns of its rows. */
   private def rowsOf: Seq[(String, StructType)] = streams match {

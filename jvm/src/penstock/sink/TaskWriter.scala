@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.penstock.SparkInternals
 import org.apache.spark.sql.types.StructType
 
-import penstock.{Connection, Failpoint}
+import penstock.{Connection, Failpoint, Protocol}
 import penstock.client.{Gateway, Stamp, Write}
 
 /** A stream that a query writes to; `schema` is that of its rows. */
@@ -31,7 +31,9 @@ final case class WritePlan(
     targets: Seq[Target],
     isByColumn: Boolean,
     query: String,
-    instance: Long)
+    instance: Long,
+    protocol: Protocol = Protocol.Marker,
+    coordinator: Option[Connection] = None)
 
 /** What a task attempt appended; reaches the driver only if the attempt succeeded. */
 final case class Appended(writes: Seq[Write]) extends WriterCommitMessage
@@ -44,7 +46,7 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
     extends DataWriter[InternalRow] {
 
   private val stamp = Stamp(plan.query, plan.instance, batch, partition, attempt)
-  private val writers = plan.targets.map(new StreamWriter(plan.connection, _, stamp)).toArray
+  private val writers = plan.targets.map(new StreamWriter(plan, _, stamp)).toArray
   private val widths = plan.targets.map(_.schema.length).toArray
 
   override def write(row: InternalRow): Unit = {
@@ -68,10 +70,11 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
 }
 
 /** The rows of one attempt for one stream. */
-private final class StreamWriter(connection: Connection, target: Target, stamp: Stamp) {
+private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) {
   import StreamWriter._
 
-  private val gateway = Gateway.to(connection)
+  private val gateway = Gateway.to(plan.connection)
+  private val isUnsafe = plan.protocol == Protocol.Unsafe
   private val allocator = SparkInternals.allocator(s"penstock-write-${stamp.partition}")
   private val arrowSchema = SparkInternals.arrowSchema(target.schema)
   private val routing =
@@ -112,7 +115,11 @@ private final class StreamWriter(connection: Connection, target: Target, stamp: 
       filled.foreach(k => buffers(k).drainTo(channel))
       channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
       channel.writeIntLittleEndian(0)
-      appended ++= gateway.streams.appendPending(target.stream, stamp, filled, out.toByteArray)
+      plan.coordinator.foreach(Gateway.to(_).queries.register(stamp, target.stream, filled))
+      val lsns =
+        gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray, isUnsafe)
+      // What shows already is not the marker's to show.
+      if (!isUnsafe) appended ++= lsns
       rowsSinceFlush = 0
       turn = (turn + 1) % target.substreams
     }

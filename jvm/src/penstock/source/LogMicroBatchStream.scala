@@ -26,6 +26,9 @@ final class LogMicroBatchStream(
   private var availableNowEnd: Option[Long] = None
   private var latestSeen: Option[Position] = None
 
+  /** How many there are now: there may be more than when the query was started. */
+  private var substreams = info.substreams
+
   private lazy val start: Position = StartFile.readOrWrite(checkpointLocation) {
     Position(info.name, StartPosition.resolve(gateway, info.name, options.start))
   }
@@ -79,6 +82,7 @@ final class LogMicroBatchStream(
     if (answer.end == after) QueryRuns.awaitCommitted()
     polling.answered(after, nothingNew = answer.end == after)
     latestSeen = Some(Position(info.name, answer.latest))
+    substreams = math.max(substreams, answer.substreams)
     Position(info.name, answer.end)
   }
 
@@ -87,7 +91,8 @@ final class LogMicroBatchStream(
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     val until = end.asInstanceOf[Position].lsn
     QueryRuns.logOfThisThread.foreach(_.reading(info.name, until))
-    ReadRange(info.name, start.asInstanceOf[Position].lsn, until).perSubstream(info.substreams)
+    ReadRange(info.name, start.asInstanceOf[Position].lsn, until, info.schema.getFields.size)
+      .perSubstream(substreams)
   }
 
   override def createReaderFactory(): PartitionReaderFactory =
@@ -104,12 +109,13 @@ final class LogMicroBatchStream(
   private def admit(ask: AdmissionRequest): Admission =
     try gateway.queries.admit(ask)
     catch {
-      case e: BadCall if e.code == "position_past_end" && !options.failOnDataLoss =>
-        val latest = gateway.streams.position(info.name, "at=latest")
-        logWarning(s"position ${ask.after} of stream '${info.name}' is past its end $latest; " +
-          "failOnDataLoss is false, so reading goes on from there")
-        Admission(latest, latest)
-      case e: BadCall if e.code == "position_past_end" => throw DataLoss.named(e)
+      case e: BadCall if DataLoss.Codes(e.code) && e.code != "unknown_stream" && !options.failOnDataLoss =>
+        val now = gateway.streams.describe(info.name)
+        val end = if (ask.after < now.earliest) now.earliest else now.latest
+        logWarning(s"the query cannot go on from position ${ask.after} of stream '${info.name}': " +
+          s"${e.getMessage}; failOnDataLoss is false, so it goes on from $end")
+        Admission(end, now.latest, now.substreams)
+      case e: BadCall if DataLoss.Codes(e.code) => throw DataLoss.named(e)
     }
 
   private def rowsMax(limit: ReadLimit): Option[Long] = limit match {

@@ -19,7 +19,8 @@ final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptio
 
   override def toBatch: Batch = new Batch {
     private val start = StartPosition.resolve(Gateway.to(connection), info.name, options.start)
-    private val range = ReadRange(info.name, start, math.max(start, info.latest))
+    private val range =
+      ReadRange(info.name, start, math.max(start, info.latest), info.schema.getFields.size)
 
     override def planInputPartitions(): Array[InputPartition] = range.perSubstream(info.substreams)
 
@@ -28,8 +29,11 @@ final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptio
   }
 }
 
-/** What a batch reads of a stream: everything committed in `(after, until]`. */
-final case class ReadRange(stream: String, after: Long, until: Long) {
+/**
+ * What a batch reads of a stream: everything committed in `(after, until]`, of the first columns,
+ * which are those that the stream had when the query was started.
+ */
+final case class ReadRange(stream: String, after: Long, until: Long, columns: Int) {
   def perSubstream(substreams: Int): Array[InputPartition] =
     Array.tabulate(substreams)(k => SubstreamPartition(this, k))
 }

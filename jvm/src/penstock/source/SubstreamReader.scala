@@ -72,7 +72,7 @@ private final class SubstreamReader(
     if (range.after >= range.until) None
     else {
       val path = s"/streams/${range.stream}/rows?substream=${partition.substream}" +
-        s"&after=${range.after}&until=${range.until}"
+        s"&after=${range.after}&until=${range.until}&columns=${range.columns}"
       Some(AskedPage(range, path, path, gateway.startFetch(path)))
     }
 
@@ -103,6 +103,7 @@ private final class SubstreamReader(
           after = math.max(range.after, now.earliest),
           until = math.min(range.until, now.latest))
       }
+    if (left == range) throw DataLoss.named(e)
     logWarning(
       s"rows of stream '${range.stream}' in (${range.after}, ${range.until}] are gone; " +
         s"failOnDataLoss is false, so (${left.after}, ${left.until}] is read")

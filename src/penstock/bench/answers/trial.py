@@ -1,9 +1,10 @@
-"""One group of queries on a log of their own, their driver killed with SIGKILL in the middle.
+"""One group of queries on a log of their own; its server and their driver are killed with SIGKILL.
 
 A trial goes, in this order:
 
 1. half of the input is there; every query takes one commit of each of its inputs per batch;
-2. when each has committed some batches, one more commit comes, and the driver is killed at it;
+2. when each has committed something, the server is killed and started again; when each has
+   committed some batches, one more commit comes, and the driver is killed at it;
 3. the oracle looks at what was committed by then, while nobody writes;
 4. the rest of the input comes, a new driver works it off from the checkpoints and stops;
 5. the oracle looks at everything.
@@ -15,6 +16,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -39,6 +41,7 @@ POLL_S = 0.25
 INTO_A_BATCH_S = 0.5
 """From the last commit before the kill to the kill: most queries are then at a batch."""
 BATCHES_BEFORE_THE_KILL = 3
+"""Of the driver; the server's kill comes after the first."""
 BATCHES_MIN = 20
 """Fewer batches say too little about an answer that is kept from one to the next."""
 DIFFERENCES_KEPT = 5
@@ -92,6 +95,7 @@ class Trial:
         tell: Tell = lambda _: None,
         opening: Open = Engine,
         clock: Clock = SYSTEM_CLOCK,
+        log: str | None = None,
     ) -> None:
         self.group = group
         self.size = size
@@ -101,16 +105,17 @@ class Trial:
         self._tell = tell
         self._opening = opening
         self._clock = clock
+        self._log = log
+        """Where the log is kept, if not in a folder."""
         self._closing = contextlib.ExitStack()
         self._told: dict[str, int] = {}
 
     def __enter__(self) -> Trial:
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            server = spawn.start(self._folder / "data")
-            self._closing.callback(server.stop)
-            self._address = server.address
-            at = server.address
+            self._server = spawn.start(self._folder / "data", log=self._log)
+            self._closing.callback(self._stop_server)
+            at = self._address = self._server.address
             self.client = self._closing.enter_context(Client(at.url, at.token, at.ca))
         except BaseException:
             self._closing.close()
@@ -151,6 +156,8 @@ class Trial:
             create_outputs(self.client, asked.query, asked.streams)
         with self._engine() as engine:
             self.ids = self._start(engine)
+            self._wait(engine, lambda: all(count > 0 for count in self._told.values()))
+            self._kill_server()
             self._wait(
                 engine,
                 lambda: all(count >= BATCHES_BEFORE_THE_KILL for count in self._told.values()),
@@ -159,6 +166,15 @@ class Trial:
             self._clock.sleep(INTO_A_BATCH_S)
             engine.kill()
         return {one.name: self.check(one) for one in self.group.asked}  # 3
+
+    def _stop_server(self) -> None:
+        self._server.stop()
+
+    def _kill_server(self) -> None:
+        """It comes back where it was: no query is to notice more than a pause."""
+        port = urlsplit(self._address.url).port
+        self._server.kill()
+        self._server = spawn.start(self._folder / "data", port=port or 0, log=self._log)
 
     def _to_the_end(self) -> None:
         with self._engine() as engine:

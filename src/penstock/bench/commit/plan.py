@@ -117,6 +117,8 @@ class Plan(msgspec.Struct, frozen=True):
             len(group.systems)
             * (
                 START_S
+                + self.first_warm_up_s
+                - self.warm_up_s
                 + self.repeats
                 * sum(
                     self.warm_up_s + self.measured_s(c) + AROUND_S + c.every_s for c in group.cells

@@ -1,0 +1,104 @@
+"""`penstock consumers`: who reads which stream, who stays away, and letting go of one."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from penstock.cli.address import client_of, server_options
+from penstock.cli.measures import age
+
+COLUMNS = ("reader", "name", "stream", "position", "rows behind", "heard of", "state")
+
+
+@click.group()
+def consumers() -> None:
+    """List, move and forget those who read streams: groups (penstock.consume) and queries.
+
+    The log keeps what a consumer has not dealt with. One that has not been heard of for
+    consumer_away_ms_max (seven days, unless `penstock serve --set` says otherwise) is shown as
+    away, and is no longer waited for.
+
+    \b
+    Examples:
+      penstock consumers list
+      penstock consumers move mailer bids --to latest
+      penstock consumers forget mailer
+    """
+
+
+@consumers.command("list")
+@server_options
+def list_consumers(**server: Any) -> None:
+    """List every consumer: its position, the rows behind it, and whether it is away.
+
+    State is `here`, `away` (not waited for any more) or `trimmed` (rows it had not read are gone).
+    """
+    client = client_of(**server)
+    found = client.consumers()
+    if not found:
+        click.echo("no consumers; penstock.consume and queries register themselves", err=True)
+        return
+    table = Table(*COLUMNS, show_edge=False, pad_edge=False)
+    now_ms = int(client.server()["now_ms"])
+    for one in found:
+        state = "trimmed" if one["is_trimmed"] else "away" if one["is_away"] else "here"
+        values = (
+            one["reader"],
+            one["name"],
+            one["stream"],
+            str(one["position"]),
+            str(one["rows_behind"]),
+            f"{age(max(0, now_ms - one['heard_at_ms']))} ago",
+            state,
+        )
+        if sys.stdout.isatty():
+            table.add_row(*values)
+        else:
+            click.echo("\t".join(values))
+    if sys.stdout.isatty():
+        Console().print(table)
+
+
+@consumers.command()
+@click.argument("group")
+@click.argument("stream")
+@click.option("--to", "target", required=True, help="earliest, latest, or a position.")
+@server_options
+def move(group: str, stream: str, target: str, **server: Any) -> None:
+    """Move a group that is not running to another position: back to read again, or on to skip.
+
+    A group of that name is made if there is none, so this is also how to begin elsewhere than at
+    the earliest position, and how to hold a stream before its first reader starts.
+
+    \b
+    Example: penstock consumers move mailer bids --to 1234
+    """
+    client = client_of(**server)
+    if target.isdigit():
+        position = int(target)
+    elif target in ("earliest", "latest"):
+        position = client.position(stream, at=target)
+    else:
+        raise click.BadParameter("give earliest, latest, or a position", param_hint="--to")
+    client.register(group, stream, position)
+    client.move(group, {stream: (position, None)})
+    click.echo(f"the group {group} goes on after position {position} of {stream}")
+
+
+@consumers.command()
+@click.argument("group")
+@click.option("--stream", help="Only in this stream; else in all.")
+@server_options
+def forget(group: str, stream: str | None, **server: Any) -> None:
+    """Hold nothing for a group any more. If it comes back it begins anew.
+
+    \b
+    Example: penstock consumers forget mailer
+    """
+    streams = client_of(**server).forget(group, stream)
+    click.echo(f"nothing is held for {group} any more in {', '.join(streams)}")

@@ -1,0 +1,62 @@
+"""The client's calls about generic records: the raw log, for protocols of one's own."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.client.wire import Wire
+from penstock.model.ids import Lsn
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A record as it was appended."""
+
+    lsn: Lsn
+    payload: bytes
+    producer: str | None = None
+    seq: int | None = None
+
+
+class RecordCalls:
+    """The part of a client that speaks of records."""
+
+    _wire: Wire
+
+    def append_record(
+        self,
+        tags: Sequence[str],
+        payload: bytes,
+        *,
+        expect: tuple[str, int] | None = None,
+        producer: str | None = None,
+        seq: int | None = None,
+    ) -> Lsn:
+        """Append bytes under tags; with `expect` only if that is still the tag's last place.
+
+        Without `producer` and `seq` a try that was repeated may leave a second record.
+        """
+        tag, at = expect if expect is not None else (None, None)
+        query = {
+            "tags": ",".join(tags),
+            "expect_tag": tag,
+            "expect": at,
+            "producer": producer,
+            "seq": seq,
+        }
+        return Lsn(self._wire.request("POST", ("records",), query, body=payload).json()["lsn"])
+
+    def records(self, tag: str, after: int = 0) -> list[Record]:
+        """Every record with the tag whose place is after `after`, in order."""
+        found: list[Record] = []
+        more = True
+        while more:
+            got = self._wire.request("GET", ("records",), {"tag": tag, "after": after}).json()
+            for one in got["records"]:
+                payload = base64.b64decode(one["payload"])
+                found.append(Record(Lsn(one["lsn"]), payload, one["producer"], one["seq"]))
+                after = int(one["lsn"])
+            more = bool(got["more"])
+        return found

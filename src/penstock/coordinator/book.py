@@ -1,0 +1,87 @@
+"""What the coordinator knows of each query's newest transaction, made again from its records."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from penstock.errors import BadCall
+
+TAG = "transactions"
+"""Of every record of the coordinator."""
+
+Substream = tuple[str, int]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One durable step. `marker` is what the query asked to be committed."""
+
+    what: Literal["register", "prepare", "done"]
+    query: str
+    instance: int
+    batch: int
+    substreams: tuple[Substream, ...] = ()
+    marker: dict[str, Any] | None = None
+
+
+class Transaction(msgspec.Struct):
+    """One batch of one query."""
+
+    instance: int
+    batch: int
+    state: Literal["open", "prepared", "done"] = "open"
+    substreams: set[Substream] = set()
+    marker: dict[str, Any] | None = None
+
+
+class Book:
+    """The newest transaction of every query. A step counts once it is durable and noted."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, Transaction] = {}
+
+    def newest(self, query: str) -> Transaction | None:
+        return self._newest.get(query)
+
+    def missing(
+        self, query: str, instance: int, batch: int, substreams: set[Substream]
+    ) -> set[Substream]:
+        """Which of the substreams are not registered yet for this batch."""
+        there = self._newest.get(query)
+        if there is None or (there.instance, there.batch) != (instance, batch):
+            return substreams
+        return substreams - there.substreams
+
+    def is_prepared(self, query: str, instance: int, batch: int) -> bool:
+        there = self._newest.get(query)
+        return (
+            there is not None
+            and (there.instance, there.batch) == (instance, batch)
+            and there.state != "open"
+        )
+
+    def note(self, step: Step) -> None:
+        there = self._newest.get(step.query)
+        if there is None or (there.instance, there.batch) != (step.instance, step.batch):
+            there = Transaction(step.instance, step.batch, substreams=set())
+            self._newest[step.query] = there
+        match step.what:
+            case "register":
+                there.substreams.update(step.substreams)
+            case "prepare":
+                there.state, there.marker = "prepared", step.marker
+            case "done":
+                there.state = "done"
+
+    def unfinished(self) -> list[str]:
+        """Queries whose transaction is prepared: it is committed, whatever happens."""
+        return [query for query, one in self._newest.items() if one.state == "prepared"]
+
+
+def substreams_of(told: object) -> set[Substream]:
+    """The substreams a request names; `bad_request` if it does not."""
+    try:
+        return set(msgspec.convert(told, list[Substream]))
+    except msgspec.ValidationError as error:
+        raise BadCall(f"the substreams are not pairs: {error}", code="bad_request") from None

@@ -1,0 +1,105 @@
+"""A thread that trims what nobody needs any more, and names consumers that stay away."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock.errors import BadCall, PenstockError
+from penstock.log.consumers import Holder
+from penstock.log.garbage import away, steps
+from penstock.log.local import LocalLog
+from penstock.log.upkeep import Trimmed
+
+_LOG = logging.getLogger("penstock.log")
+
+
+class Collector:
+    """Collects every `collect_s` until closed; with 0 only when told to.
+
+    One step is under way at a time, each of at most `trim_entries_max` entries, so that appends
+    wait for a step and not for a round.
+    """
+
+    def __init__(self, log: LocalLog, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._log = log
+        self._clock = clock
+        self._started_ms, self._started_s = clock.wall_ms(), clock.monotonic_s()
+        self._named: set[tuple[str, str, str]] = set()
+        self._stopping = threading.Event()
+        self._collecting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        if self._log.settings.collect_s:
+            self._thread = threading.Thread(
+                target=self._run, name="penstock-collector", daemon=True
+            )
+            self._thread.start()
+
+    def close(self) -> None:
+        """End after the step under way. Close the log afterwards, not before."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._log.settings.collect_s):
+            try:
+                self.collect()
+            except PenstockError as error:
+                _LOG.warning("collecting stopped until the next round: %s", error)
+
+    def collect(self) -> Trimmed:
+        """Take steps until there are none; returns how much was removed."""
+        entries = size = 0
+        with self._collecting:
+            while not self._stopping.is_set():
+                done = self._round()
+                if done is None:
+                    break
+                entries, size = entries + done.entries, size + done.payload_bytes
+            self.name_those_away()
+        return Trimmed(0, entries, size)
+
+    def _round(self) -> Trimmed | None:
+        """One step for each stream and query; None if nothing was removed."""
+        with self._log.reading() as view:
+            found = steps(view, self._now_ms(), self._log.settings)
+        entries = size = done = 0
+        for step in found:
+            if self._stopping.is_set():
+                break
+            try:
+                answer = self._log.run(step)
+            except BadCall as refusal:
+                # Somebody registered, or the stream went, since the step was thought of.
+                _LOG.info("not collected: %s", refusal)
+                continue
+            # A step that found nothing left to remove is not taken again this time.
+            done += not isinstance(answer, Trimmed) or answer.entries > 0
+            if isinstance(answer, Trimmed):
+                entries, size = entries + answer.entries, size + answer.payload_bytes
+        return Trimmed(0, entries, size) if done else None
+
+    def _now_ms(self) -> int:
+        """Wall time as it was at start, moved on by what has really passed: a wall clock that jumps
+        ahead must not make everyone seem to have been away."""
+        passed_s = self._clock.monotonic_s() - self._started_s
+        return self._started_ms + round(passed_s * 1000)
+
+    def name_those_away(self) -> list[Holder]:
+        """Say once of each consumer that stays away that nothing is held for it any more."""
+        with self._log.reading() as view:
+            found = away(view, self._now_ms(), self._log.settings)
+        named = {(str(each.reader), each.name, str(each.stream)) for each in found}
+        for each in found:
+            if (each.reader, each.name, str(each.stream)) not in self._named:
+                _LOG.warning(
+                    "%s of the stream %r has not been heard of for %d s and is not waited for any "
+                    "more: what it has not read may be trimmed; start it again, or forget it",
+                    each, each.stream, self._log.settings.consumer_away_ms_max // 1000,
+                )  # fmt: skip
+        self._named = named
+        return found

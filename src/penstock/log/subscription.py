@@ -1,0 +1,151 @@
+"""Entries by tag as they come: a reader that waits, woken by the writer and by nothing else."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+
+from penstock.clock import Clock
+from penstock.errors import BadCall
+from penstock.log.contract import Entry
+from penstock.log.store import StoreView
+from penstock.model.ids import Lsn
+
+ENTRIES_MAX = 1_000
+BYTES_MAX = 8 << 20
+SETTLE_S = 0.005
+
+Reading = Callable[[], AbstractContextManager[StoreView]]
+
+
+class Subscriptions:
+    """Who waits for which tag. Every method may be called from any thread."""
+
+    def __init__(self, reading: Reading, clock: Clock) -> None:
+        self._reading = reading
+        self._clock = clock
+        self._by_tag: dict[str, set[Subscription]] = {}
+        self._lock = threading.Lock()
+
+    def subscribe(self, tags: Iterable[str], after: Lsn) -> Subscription:
+        made = Subscription(self, frozenset(tags), after, self._reading, self._clock)
+        with self._lock:
+            for tag in made.tags:
+                self._by_tag.setdefault(tag, set()).add(made)
+        return made
+
+    def remove(self, subscription: Subscription) -> None:
+        with self._lock:
+            for tag in subscription.tags:
+                there = self._by_tag.get(tag, set())
+                there.discard(subscription)
+                if not there:
+                    self._by_tag.pop(tag, None)
+
+    def notify(self, tags: Iterable[str]) -> None:
+        """Entries with these tags can be read now."""
+        if not self._by_tag:
+            return
+        with self._lock:
+            for tag in tags:
+                for each in self._by_tag.get(tag, ()):
+                    each.wake(tag)
+
+
+class Subscription:
+    """Reads entries with any of `tags` after a place, each once and in order. One reader thread.
+
+    Only tags that got something since they were last read are looked at, so many quiet tags cost
+    nothing.
+    """
+
+    def __init__(
+        self,
+        owner: Subscriptions,
+        tags: frozenset[str],
+        after: Lsn,
+        reading: Reading,
+        clock: Clock,
+    ) -> None:
+        self.tags = tags
+        self.after = after
+        self._owner = owner
+        self._reading = reading
+        self._clock = clock
+        self._news = set(tags)
+        self._wake = threading.Condition()
+
+    def wake(self, tag: str) -> None:
+        with self._wake:
+            self._news.add(tag)
+            self._wake.notify()
+
+    def next(self, timeout_s: float) -> list[Entry]:
+        """What follows, oldest first, at most `ENTRIES_MAX` entries and about `BYTES_MAX` bytes;
+        waits for the first up to `timeout_s`, then returns nothing. Records that were trimmed
+        before they could be given out are an error, `trimmed`, and never left out."""
+        until = self._clock.monotonic_s() + timeout_s
+        while True:
+            found, unsettled = self._read()
+            if found:
+                return found
+            left = until - self._clock.monotonic_s()
+            if left <= 0:
+                return []
+            with self._wake:
+                # Nobody is told when a place settles, which takes as long as a message does.
+                if unsettled:
+                    self._wake.wait(min(left, SETTLE_S))
+                elif not self._news and not self._wake.wait(left):
+                    return []
+
+    def close(self) -> None:
+        """Be woken no more."""
+        self._owner.remove(self)
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self) -> tuple[list[Entry], bool]:
+        """What can be read now, and whether something is left that is not settled yet."""
+        with self._wake:
+            looked_at, self._news = self._news, set()
+        found: list[Entry] = []
+        size = 0
+        if not looked_at:
+            return found, False
+        with self._reading() as view:
+            _check_whole(view, looked_at, self.after)
+            settled = view.settled
+            for lsn in heapq.merge(*(view.tagged(tag, self.after + 1) for tag in looked_at)):
+                if lsn == self.after:
+                    continue
+                if lsn > settled or len(found) >= ENTRIES_MAX or size >= BYTES_MAX:
+                    with self._wake:
+                        self._news |= looked_at
+                    return found, lsn > settled
+                entry = view.entry(lsn)
+                self.after = lsn
+                if entry is not None:
+                    found.append(entry)
+                    size += entry.head.payload_bytes
+        return found, False
+
+
+def _check_whole(view: StoreView, tags: set[str], after: Lsn) -> None:
+    """Refuse to go on where records are gone that were never given out."""
+    for tag in tags:
+        point = view.trimmed(tag)
+        if point > after:
+            raise BadCall(
+                f"the tag {tag!r} is trimmed up to {point}, and entries after {after} were asked "
+                f"for: those up to {point} are gone; start from {point}, or read faster than they "
+                "are trimmed",
+                code="trimmed",
+                status=410,
+            )

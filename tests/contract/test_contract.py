@@ -1,0 +1,299 @@
+"""What both backends promise, case by case: two clients of one log, on each."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from penstock.errors import BadCall, Fenced, PenstockError
+from penstock.log.contract import AppendRecord, Operation, SetAux
+from penstock.log.index import Range, entries_in, latest
+from penstock.log.local import LocalLog
+from penstock.log.upkeep import TrimStream, TrimTag
+from penstock.model.ids import Lsn, StreamName
+from support.backends import Backend
+from support.logs import draft, files, make, mark, pending, rows, take, values_of
+
+
+def record(*tags: str, payload: bytes = b"x", **more: Any) -> AppendRecord:
+    return AppendRecord(tags, payload, **more)
+
+
+def refused(log: LocalLog, operation: Operation) -> str:
+    with pytest.raises(PenstockError) as caught:
+        log.run(operation)
+    return caught.value.code
+
+
+def read(log: LocalLog, stream: str = "s", after: int = 0) -> list[int]:
+    with log.reading() as view:
+        there = view.stream(StreamName(stream))
+        assert there is not None
+        asked = Range(there, Lsn(after), latest(view, there))
+        return [v for _, lsn in entries_in(view, asked) for v in values_of(view.payload(lsn))]
+
+
+def test_rows_of_one_client_are_read_by_the_other(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    one.run(make())
+    one.run(rows(draft(0, 1), draft(1, 2)))
+    backend.settle()
+    other.run(rows(draft(1, 3)))
+    backend.settle()
+    assert read(one) == read(other) == [1, 2, 3]
+    backend.check()
+
+
+def test_what_was_answered_is_read_by_who_was_answered(one: LocalLog) -> None:
+    one.run(make())
+    for value in range(20):
+        one.run(rows(draft(value % 2, value)))
+        assert sorted(read(one)) == list(range(value + 1))
+
+
+def test_pending_entries_show_with_their_marker_only(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    one.run(make())
+    one.run(take())
+    backend.settle()
+    entries = (*other.run(pending(draft(0, 1), draft(1, 2))), *one.run(pending(draft(0, 3))))
+    backend.settle()
+    assert read(one) == read(other) == []
+    position = other.run(mark(*entries))
+    backend.settle()
+    assert sorted(read(one)) == [1, 2, 3]
+    with one.reading() as view:
+        assert view.tail("t/q") == position
+    backend.check()
+
+
+def test_the_fence_holds_across_clients(backend: Backend, one: LocalLog, other: LocalLog) -> None:
+    one.run(make())
+    assert one.run(take(run="first")).instance == 1
+    entries = one.run(pending(draft(0, 1)))
+    assert other.run(take(run="second")).instance == 2
+    with pytest.raises(Fenced, match="its instance is 2"):
+        one.run(mark(*entries))
+    with pytest.raises(Fenced):
+        one.run(pending(draft(0, 2)))
+    with pytest.raises(Fenced):
+        one.run(take(run="first"))
+    assert other.run(take(run="second")).instance == 2
+    backend.check()
+
+
+def test_of_two_that_take_a_query_over_at_once_each_gets_its_own_instance(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    futures = [log.submit(take(run=f"{n}")) for n in range(5) for log in (one, other)]
+    taken = [future.exception(20) or future.result() for future in futures]
+    instances = [each.instance for each in taken if not isinstance(each, BaseException)]
+    backend.check()
+    # The two clients send the same run ids: whichever comes second either holds the query still
+    # and gets the same instance, or has been taken over and is fenced.
+    assert set(instances) == set(range(1, 6))
+    assert all(isinstance(each, Fenced) for each in taken if isinstance(each, BaseException))
+
+
+def test_markers_of_an_old_and_a_new_instance_sent_at_once_never_both_count(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    one.run(make())
+    for turn in range(10):
+        instance = one.run(take(run=f"one-{turn}")).instance
+        backend.settle()
+        marking = one.submit(mark(instance=instance, batch=turn))
+        taking = other.submit(take(run=f"other-{turn}"))
+        assert taking.result(20).instance == instance + 1
+        error = marking.exception(20)
+        assert error is None or isinstance(error, Fenced)
+    backend.check()
+
+
+def test_a_repeat_sent_to_the_other_client_is_filtered(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    one.run(make())
+    first = one.run(rows(draft(0, 1), draft(1, 2), producer="p", sequence=7))
+    again = other.run(rows(draft(0, 1), draft(1, 2), producer="p", sequence=7))
+    assert (again.duplicate, again.position, again.entries) == (True, first.position, first.entries)
+    lsn = one.run(record("a", producer="p", seq=3))
+    assert other.run(record("a", producer="p", seq=3)) == lsn
+    backend.settle()
+    assert read(other) == [1, 2]
+    backend.check()
+
+
+def test_many_of_one_producer_under_way_at_once_are_all_kept(
+    backend: Backend, one: LocalLog
+) -> None:
+    one.run(make())
+    futures = [one.submit(rows(draft(0, n), producer="p", sequence=n)) for n in range(200)]
+    assert not any(future.result(20).duplicate for future in futures)
+    assert read(one) == list(range(200))
+
+
+def test_conditional_appends_of_two_clients_make_one_chain(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    def extend(log: LocalLog, won: list[Lsn]) -> None:
+        while len(won) < 15:
+            with log.reading() as view:
+                tail = view.tail("chain") or Lsn(0)
+            try:
+                won.append(log.run(record("chain", payload=b"%d" % tail, expect=("chain", tail))))
+            except BadCall as error:
+                if error.code != "conflict":
+                    raise
+
+    won: tuple[list[Lsn], list[Lsn]] = ([], [])
+    threads = [
+        threading.Thread(target=extend, args=pair) for pair in zip((one, other), won, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    backend.settle()
+    with one.reading() as view:
+        chain = list(view.tagged("chain"))
+        expected = [int(view.payload(lsn)) for lsn in chain]
+    assert chain == sorted((*won[0], *won[1]))
+    assert expected == [0, *chain[:-1]]
+    backend.check()
+
+
+def test_files_are_kept_and_named_by_a_marker(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    one.run(take())
+    backend.settle()
+    offsets, state = other.run(files("offsets/0", "state/1.changelog"))
+    one.run(mark(files={"offsets/0": offsets, "state/1.changelog": state}))
+    backend.settle()
+    with other.reading() as view:
+        assert bytes(view.payload(state)) == b"state/1.changelog"
+    backend.check()
+
+
+def test_auxiliary_data_reaches_every_client(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    lsn = one.run(record("a"))
+    other.run(SetAux(lsn, b"snapshot-1"))
+    backend.settle()
+    with one.reading() as view:
+        assert view.aux(lsn) == b"snapshot-1"
+    assert refused(one, SetAux(Lsn(lsn + 1_000), b"")) == "unknown_entries"
+    backend.check()
+
+
+def test_a_subscription_gets_what_any_client_appends_once_and_in_order(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    futures: list[Future[Lsn]] = []
+    with one.subscribe(["a", "b"]) as reader:
+        for number in range(60):
+            log = (one, other)[number % 2]
+            futures.append(log.submit(record(("a", "b", "c")[number % 3])))
+        told = sorted(f.result(20) for n, f in enumerate(futures) if n % 3 != 2)
+        found: list[Lsn] = []
+        while len(found) < len(told):
+            got = reader.next(10)
+            assert got
+            found += [entry.head.lsn for entry in got]
+        assert found == told
+        assert reader.next(0.05) == []
+
+
+def test_a_subscription_misses_no_entry_of_an_operation_with_several(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    """Their places are taken one by one, and they come all at once."""
+    one.run(make())
+    backend.settle()
+    with one.subscribe(["s/s/0", "s/s/1"]) as reader:
+        futures = [
+            log.submit(rows(draft(0, n), draft(1, n), draft(0, -n)))
+            for n in range(40)
+            for log in (one, other)
+        ]
+        told = sorted(lsn for future in futures for lsn in future.result(20).entries)
+        found: list[Lsn] = []
+        while len(found) < len(told):
+            got = reader.next(10)
+            assert got
+            found += [entry.head.lsn for entry in got]
+    assert found == told
+    backend.check()
+
+
+@pytest.mark.parametrize("again", ["reopen", "rebuild"])
+def test_a_server_that_comes_back_has_everything(
+    backend: Backend, one: LocalLog, again: str
+) -> None:
+    one.run(make())
+    one.run(take())
+    one.run(rows(draft(0, 1), draft(1, 2), producer="p", sequence=1))
+    entries = one.run(pending(draft(0, 3), draft(1, 4)))
+    one.run(mark(*entries))
+    one.run(SetAux(one.run(record("a", producer="p", seq=1)), b"aux"))
+    getattr(backend, again)(0)
+    one = backend.clients[0]
+    assert sorted(read(one)) == [1, 2, 3, 4]
+    assert one.run(rows(draft(0, 1), draft(1, 2), producer="p", sequence=1)).duplicate
+    assert one.run(take()).marker is not None
+    backend.check()
+
+
+def test_what_was_trimmed_and_purged_is_not_needed_to_come_back(
+    backend: Backend, one: LocalLog
+) -> None:
+    one.run(make())
+    for n in range(20):
+        last = one.run(rows(draft(0, n), draft(1, n), producer="p", sequence=n))
+    kept = [one.run(record("a", "b")) for _ in range(3)]
+    one.run(record("a", payload=b""))
+    one.run(take())
+    entries = one.run(pending(draft(0, 5), draft(1, 6)))
+    one.run(TrimStream(StreamName("s"), last.position, 0))
+    one.run(TrimTag("a", kept[-1]))
+    backend.purge(0)
+    backend.rebuild(1)
+    backend.check()
+    other = backend.clients[1]
+    assert other.run(rows(draft(0, 19), draft(1, 19), producer="p", sequence=19)).duplicate
+    other.run(mark(*entries))
+    assert sorted(read(other, after=last.position)) == [5, 6]
+    with other.reading() as view:
+        assert list(view.tagged("b")) == kept
+    backend.purge(1)
+    backend.rebuild(0)
+    backend.check()
+
+
+def test_an_entry_over_the_bound_is_refused_and_leaves_no_trace(
+    backend: Backend, one: LocalLog
+) -> None:
+    bound = one.settings.entry_bytes_max
+    assert refused(one, record("a", payload=bytes(bound + 1))) == "entry_too_large"
+    assert one.run(record("a", payload=bytes(bound))) > 0
+    backend.check()
+
+
+@pytest.mark.parametrize("wrong", [record(), record("a" * 201), record("s/x/0"), record("a\x00")])
+def test_a_tag_over_the_bound_is_refused(one: LocalLog, wrong: AppendRecord) -> None:
+    assert refused(one, wrong) == "bad_tag"
+
+
+def test_refusals_are_the_same_sentence_on_both(backend: Backend, other: LocalLog) -> None:
+    with pytest.raises(BadCall, match="there is no stream 'nowhere'; make it first"):
+        other.run(rows(draft(0, 1), stream="nowhere"))
+    with pytest.raises(BadCall, match="there is no query 'q'; take it over first"):
+        other.run(mark())
+    backend.check()

@@ -1,0 +1,215 @@
+"""A log in JetStream while its servers, and the servers in front of it, are killed."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from penstock.client import Client
+from penstock.errors import Fenced, TryAgain
+from penstock.log import invariants
+from penstock.log.contract import AppendRecord
+from penstock.log.jetstream.address import log_address
+from penstock.log.jetstream.log import JetStreamLog
+from penstock.model.ids import Lsn
+from penstock.settings import Settings
+from penstock.testing.nats_servers import NatsServers, nats_program
+from support.backends import content, end_of, wait_for
+from support.http_server import Served, table
+from support.logs import draft, make, mark, pending, take
+
+pytestmark = pytest.mark.skipif(
+    nats_program() is None,
+    reason="skipped, because there is no nats-server here: install Debian's nats-server",
+)
+
+WRITERS = 6
+
+
+@pytest.fixture
+def nats(tmp_path: Path) -> Iterator[NatsServers]:
+    with NatsServers(tmp_path / "nats") as servers:
+        yield servers
+
+
+def opened(folder: Path, nats: NatsServers, **more: int) -> JetStreamLog:
+    return JetStreamLog.open(folder, log_address(nats.url), Settings(**more))
+
+
+class Load:
+    """Writers that append records one after the other until told to stop."""
+
+    def __init__(self, *logs: JetStreamLog) -> None:
+        self._stop = threading.Event()
+        self.answered: dict[tuple[int, int], Lsn] = {}
+        self.failed: list[BaseException] = []
+        self._threads = [
+            threading.Thread(target=self._write, args=(writer, logs[writer % len(logs)]))
+            for writer in range(WRITERS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, writer: int, log: JetStreamLog) -> None:
+        number = 0
+        while not self._stop.is_set():
+            payload = b"%d:%d" % (writer, number)
+            try:
+                self.answered[writer, number] = log.run(AppendRecord(("load",), payload))
+            except BaseException as error:
+                self.failed.append(error)
+                return
+            number += 1
+
+    def wait_for_more(self, count: int, seconds: float = 30.0) -> None:
+        wanted, until = len(self.answered) + count, time.monotonic() + seconds
+        while len(self.answered) < wanted:
+            assert time.monotonic() < until, f"{len(self.answered)} of {wanted}, {self.failed}"
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def check(self, *logs: JetStreamLog) -> None:
+        """Every answer is in the log at its place, each once, and nothing else is."""
+        assert not self.failed
+        last = max(end_of(log) for log in logs)
+        for log in logs:
+            wait_for(log, last)
+            with log.reading() as view:
+                found = {lsn: bytes(view.payload(lsn)) for lsn in view.tagged("load")}
+            told = {lsn: b"%d:%d" % key for key, lsn in self.answered.items()}
+            assert found == told
+            invariants.check(log)
+
+
+def test_the_leader_is_killed_under_load_and_nothing_is_lost(
+    nats: NatsServers, tmp_path: Path
+) -> None:
+    logs = opened(tmp_path / "a", nats), opened(tmp_path / "b", nats)
+    load = Load(*logs)
+    try:
+        for _ in range(2):
+            load.wait_for_more(200)
+            leader = nats.leader("penstock")
+            assert leader is not None
+            nats.kill(leader)
+            load.wait_for_more(200)
+            nats.start(leader)
+            nats.wait_ready()
+    finally:
+        load.stop()
+    load.check(*logs)
+    assert content(logs[0]) == content(logs[1])
+    for log in logs:
+        log.close()
+
+
+def test_without_a_quorum_it_waits_with_a_message_and_goes_on_when_there_is_one(
+    nats: NatsServers, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = opened(tmp_path / "a", nats)
+    load = Load(log)
+    try:
+        load.wait_for_more(50)
+        with caplog.at_level(logging.WARNING, "penstock.log"):
+            for number in (1, 2):
+                nats.kill(number)
+            time.sleep(6)
+            before = len(load.answered)
+            time.sleep(1)
+            assert len(load.answered) == before, "one server of three answers nothing"
+            assert not load.failed
+        for number in (1, 2):
+            nats.start(number)
+        load.wait_for_more(50, 60)
+    finally:
+        load.stop()
+    load.check(log)
+    said = [
+        record.getMessage() for record in caplog.records if "stood still" in record.getMessage()
+    ]
+    assert said
+    assert f"{nats.address(0)} (up), {nats.address(1)} (down)" in said[0]
+    assert "operations wait and none is lost" in said[0]
+    log.close()
+
+
+def test_a_log_that_cannot_be_reached_at_start_is_waited_for_and_then_given_up(
+    nats: NatsServers, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in nats.numbers:
+        nats.kill(number)
+    with pytest.raises(TryAgain, match=r"gave no answer for 5 s.*\(down\).*start those"):
+        opened(tmp_path / "a", nats, log_wait_s_max=5)
+    assert "waiting for the log" in caplog.text
+    for number in nats.numbers:
+        nats.start(number)
+    opened(tmp_path / "a", nats).close()
+
+
+def test_a_server_killed_and_restarted_without_its_folder_builds_it_anew(
+    nats: NatsServers, tmp_path: Path
+) -> None:
+    options = ("--log", nats.url, "--token", "a-token-for-this-test")
+    with Served(tmp_path / "data", *options) as server:
+        assert server.make().status in (200, 201)
+        for key in range(30):
+            assert (
+                server.append(table(key), Penstock_Producer="p", Penstock_Sequence=str(key)).status
+                == 200
+            )
+        server.kill()
+    shutil.rmtree(tmp_path / "data")
+    with Served(tmp_path / "data", *options) as server:
+        assert server.values() == list(range(30))
+        again = server.append(table(29), Penstock_Producer="p", Penstock_Sequence="29")
+        assert again.json()["duplicate"] is True
+        assert server.values() == list(range(30))
+
+
+def test_two_servers_in_front_of_one_log_are_one_log_to_their_clients(
+    nats: NatsServers, tmp_path: Path
+) -> None:
+    options = ("--log", nats.url, "--token", "a-token-for-this-test")
+    with Served(tmp_path / "a", *options) as one, Served(tmp_path / "b", *options) as other:
+        with Client(one.url, one.token) as here, Client(other.url, other.token) as there:
+            here.create("s", "k bigint", substreams=2)
+            rows_in = pa.table({"k": pa.array([1, 2], pa.int64())})
+            here.append("s", rows_in)
+            there.append("s", rows_in)
+        deadline = time.monotonic() + 10
+        while len(one.values()) < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert sorted(one.values()) == sorted(other.values()) == [1, 1, 2, 2]
+        path = "/queries/q/instances"
+        assert one.ask("POST", path, {"run": "first"}).json()["instance"] == 1
+        assert other.ask("POST", path, {"run": "second"}).json()["instance"] == 2
+        fenced = one.ask("POST", path, {"run": "first"})
+        assert (fenced.status, fenced.code) == (409, "fenced")
+
+
+def test_an_instance_fenced_at_one_server_cannot_mark_at_the_other(
+    nats: NatsServers, tmp_path: Path
+) -> None:
+    one, other = opened(tmp_path / "a", nats), opened(tmp_path / "b", nats)
+    one.run(make())
+    one.run(take(run="first"))
+    entries = one.run(pending(draft(0, 1)))
+    other.run(take(run="second"))
+    with pytest.raises(Fenced):
+        one.run(mark(*entries))
+    with pytest.raises(Fenced):
+        other.run(mark(*entries))
+    for log in (one, other):
+        invariants.check(log)
+        log.close()

@@ -1,0 +1,42 @@
+"""The log suite in short. It needs no Spark, but processes and seconds as the others do."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from penstock.bench.log import suite
+from penstock.bench.log.plan import EMBEDDED, QUICK
+
+
+def test_a_short_run_of_the_embedded_log_is_written(tmp_path: Path) -> None:
+    small = msgspec.structs.replace(
+        QUICK,
+        backends=(EMBEDDED,),
+        repeats=1,
+        append_s=0.05,
+        deliver_s=0.3,
+        start_small_gb=0.001,
+        start_large_gb=0.002,
+        starts=1,
+        tag_entries=200,
+        tags_many=100,
+        tag_reads=1,
+        recover_s=20,
+        recover_rate=500,
+        recoveries=1,
+    )
+    told: list[str] = []
+    file, picture = tmp_path / "l.json", tmp_path / "l.png"
+    suite.run(small, tmp_path, told.append, Console(file=io.StringIO()), file, picture)
+    found = msgspec.json.decode(file.read_bytes())
+    assert len(told) == small.steps
+    assert found["figures"]["embedded.100B.w1.append_per_s"] > 0
+    assert found["figures"]["embedded.deliver_ms_p50"] > 0
+    for name in ("tag_read_ratio", "start_ratio", "recovery_ratio"):
+        assert found["figures"][f"headline.{name}"] > 0
+    assert picture.stat().st_size > 1_000
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["l.json", "l.png"]

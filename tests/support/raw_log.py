@@ -1,0 +1,42 @@
+"""A raw log behind a socket and who talks to it, all in the process of the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from penstock.log.embedded import EmbeddedLog
+from penstock.protocols.frames import answer_at
+from penstock.protocols.host import Host
+from penstock.protocols.port import Port
+
+
+@asynccontextmanager
+async def hosted(folder: Path) -> AsyncIterator[Port]:
+    log = EmbeddedLog.open(folder / "log")
+    server = await answer_at(folder / "s", Host(log, asyncio.get_running_loop()).handle)
+    port = await Port.open(folder / "s")
+    try:
+        yield port
+    finally:
+        port.close()
+        server.close()
+        log.close()
+
+
+def run(folder: Path, story: Callable[[Port], Awaitable[None]]) -> None:
+    async def tell() -> None:
+        async with hosted(folder) as port:
+            await story(port)
+
+    asyncio.run(tell())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not come about")

@@ -1,0 +1,99 @@
+"""The protocols suite: its plan, its figures, without running it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.bench.latency import Latencies
+from penstock.bench.protocols.answers import check
+from penstock.bench.protocols.figures import figures, ratios
+from penstock.bench.protocols.figures import p50 as p50_of
+from penstock.bench.protocols.plan import Cell, Plan, plan_of
+from penstock.bench.protocols.record import Measured
+from penstock.bench.record import Run
+from penstock.bench.verdicts import Kind, Verdict
+from penstock.errors import BadCall
+from penstock.protocols.reader import Seen
+from penstock.protocols.sources import load_of
+
+TEN, HUNDRED = Cell("q4", 10), Cell("q4", 100)
+
+
+def measured(
+    cell: Cell, protocol: str, repeat: int, p50: float, p99: float, kind: Kind = "ok"
+) -> Measured:
+    latency = Latencies(100, p50, p50, p99, p99, p99)
+    run = Run(cell.query, protocol, repeat, Verdict(kind), 2_000, latency=latency)
+    return Measured(cell, protocol, run, 90.0)
+
+
+def plan() -> Plan:
+    return plan_of(quick=True)
+
+
+def test_ratios_are_taken_within_a_repeat_and_the_middle_one_counts() -> None:
+    # The machine was twice as slow in the last repeat, for both.
+    times = ((10, 20), (11, 33), (40, 60))
+    runs = [
+        measured(TEN, protocol, repeat, pair[place], 100)
+        for repeat, pair in enumerate(times)
+        for place, protocol in enumerate(("marker", "transaction"))
+    ]
+    (found,) = ratios(runs, "transaction", "marker", p50_of)
+    assert found.repeats == (2.0, 3.0, 1.5)
+    assert found.value == 2.0
+
+
+def test_the_headline_names_the_worst_cell() -> None:
+    runs = []
+    for cell, latency in (
+        (TEN, {"marker": 20.0, "transaction": 50.0, "aligned": 10.0, "unsafe": 16.0}),
+        (HUNDRED, {"marker": 100.0, "transaction": 95.0, "aligned": 90.0, "unsafe": 90.0}),
+    ):
+        runs += [measured(cell, name, 0, value, 4 * value) for name, value in latency.items()]
+    found = {one.name: one for one in figures(plan(), runs)}
+    assert found["headline.marker_vs_transaction_p50_10ms"].value == 2.5
+    assert found["headline.marker_vs_transaction_p99_10ms"].value == 2.5
+    assert found["headline.marker_vs_transaction_p50_min"].value == 0.95
+    assert "Q4 every 100 ms" in found["headline.marker_vs_transaction_p50_min"].what
+    assert found["headline.aligned_vs_marker_p50_max"].value == 0.9
+    assert found["headline.marker_vs_unsafe_p50_max"].value == 1.25
+    assert found["log.Q4.10ms.marker.p50_ms"].value == 20.0
+
+
+def test_a_run_that_does_not_count_enters_no_ratio() -> None:
+    runs = [
+        measured(TEN, "marker", 0, 10, 20),
+        measured(TEN, "transaction", 0, 90, 99, "wrong"),
+    ]
+    found = {one.name: one.value for one in figures(plan(), runs)}
+    assert "headline.marker_vs_transaction_p50_10ms" not in found
+    assert found["headline.answers_wrong"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"queries": ("q9",)}, "there is no task graph 'q9'; there is q4, q8"),
+        ({"protocols": ("hope",)}, "there is no protocol 'hope'"),
+        ({"log": "paper"}, "there is no log 'paper'; there is jetstream, embedded"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_those_there_are(
+    given: dict[str, object], message: str
+) -> None:
+    with pytest.raises(BadCall, match=message):
+        plan_of(quick=True, **given)  # type: ignore[arg-type]
+
+
+def test_a_quick_run_is_within_twenty_minutes() -> None:
+    assert plan().minutes < 20
+    assert plan().repeats >= 3
+
+
+def test_a_missing_and_a_repeated_row_are_told_apart_from_a_right_answer() -> None:
+    load = load_of("q8", 500, 1.0, 7, 10)
+    assert check("q8", load, []).different > 0
+    wrong = check("q4", load_of("q4", 500, 1.0, 7, 10), [Seen(0, [(10, 1.0, 2, 0)])])
+    assert wrong.differences[0] == "category 10: row 2 came after row 0"
+    assert wrong.different > 1
