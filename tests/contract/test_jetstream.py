@@ -191,6 +191,16 @@ def test_a_stream_that_lost_what_it_acknowledged_is_refused(opened: Opening) -> 
         opened()
 
 
+def test_a_stream_whose_beginning_somebody_has_purged_is_refused(opened: Opening) -> None:
+    log = opened()
+    for _ in range(3):
+        log.run(record("a"))
+    connection = log._connection
+    connection.call(connection.api(f"STREAM.PURGE.{connection.address.name}", {"seq": 3}))
+    with pytest.raises(Damaged, match=r"the messages 1 to 2 of the log .* are gone, and no state"):
+        opened("new")
+
+
 def test_what_is_trimmed_is_purged_by_itself_and_another_server_starts_without_it(
     opened: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,9 @@ class LocalLog(ABC):
 
     def _tell(self, news: News) -> None:
         """Wake who waits for what a transaction has changed; it can be read by now."""
-        self._subscriptions.notify(news.tags)
+        with self.reading() as view:
+            last = Lsn(view.next_lsn - 1)
+        self._subscriptions.notify(news.tags, last)
         if news.streams:
             streams = frozenset(news.streams)
             for listener in self._listeners:

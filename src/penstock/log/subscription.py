@@ -11,7 +11,7 @@ from penstock.clock import Clock
 from penstock.errors import BadCall
 from penstock.log.contract import Entry
 from penstock.log.store import StoreView
-from penstock.model.ids import Lsn
+from penstock.model.ids import BEFORE_ALL, Lsn
 
 ENTRIES_MAX = 1_000
 BYTES_MAX = 8 << 20
@@ -28,6 +28,8 @@ class Subscriptions:
         self._clock = clock
         self._by_tag: dict[str, set[Subscription]] = {}
         self._lock = threading.Lock()
+        self.told = BEFORE_ALL
+        """Of everything up to here, those who wait for it have been told."""
 
     def subscribe(self, tags: Iterable[str], after: Lsn) -> Subscription:
         made = Subscription(self, frozenset(tags), after, self._reading, self._clock)
@@ -44,21 +46,21 @@ class Subscriptions:
                 if not there:
                     self._by_tag.pop(tag, None)
 
-    def notify(self, tags: Iterable[str]) -> None:
-        """Entries with these tags can be read now."""
-        if not self._by_tag:
-            return
+    def notify(self, tags: Iterable[str], last: Lsn) -> None:
+        """Entries with these tags can be read now, the last entry of all being `last`."""
         with self._lock:
-            for tag in tags:
+            for tag in tags if self._by_tag else ():
                 for each in self._by_tag.get(tag, ()):
                     each.wake(tag)
+            self.told = last
 
 
 class Subscription:
     """Reads entries with any of `tags` after a place, each once and in order. One reader thread.
 
     Only tags that got something since they were last read are looked at, so many quiet tags cost
-    nothing.
+    nothing. Entries can be read a moment before anybody is told of them; then all tags are looked
+    at, because a later entry of one tag must not be given out before an earlier one of another.
     """
 
     def __init__(
@@ -113,13 +115,17 @@ class Subscription:
 
     def _read(self) -> tuple[list[Entry], bool]:
         """What can be read now, and whether something is left that is not settled yet."""
-        with self._wake:
-            looked_at, self._news = self._news, set()
         found: list[Entry] = []
         size = 0
-        if not looked_at:
-            return found, False
         with self._reading() as view:
+            # In this order: what the view shows and was told of by now is among the news.
+            is_told = self._owner.told >= view.next_lsn - 1
+            with self._wake:
+                looked_at, self._news = self._news, set()
+            if not looked_at:
+                return found, False
+            if not is_told:
+                looked_at = set(self.tags)
             _check_whole(view, looked_at, self.after)
             settled = view.settled
             for lsn in heapq.merge(*(view.tagged(tag, self.after + 1) for tag in looked_at)):

@@ -86,8 +86,8 @@ class Keeper:
            that is behind another must not name an older state over a newer one, whose messages
            may be purged already: so only if nothing was named since it looked;
         3. wait, so that servers that are a little behind catch up by the messages themselves;
-        4. purge, each subject up to the first entry that is still there, and then the state
-           written down before.
+        4. purge, each subject up to the first entry that is still there, and then every chunk
+           written before these, also those of a state that was never named.
 
         Returns how many messages were purged; none while an operation is half published.
         """
@@ -98,26 +98,28 @@ class Keeper:
             is_older = before is not None and view.next_lsn - 1 <= before.lsn
             if open_operation(view) is not None or is_older:
                 return 0
-            made = self._write(view)
+            made, first = self._write(view)
             asked = list(purges(view, subjects))
         if not self._name_newest(made, named_at) or self._stopped.wait(wait_s):
             return 0
         purged = sum(self._purge(self._name, f"{self._name}.{one}", lsn) for one, lsn in asked)
-        if before is not None and before.lsn != made.lsn:
-            self._purge(self._base, f"{self._base}.{before.lsn}.*", None)
+        if first > 1:  # a purge below 1 is one of everything
+            self._purge(self._base, None, first)
         return purged
 
     def stop(self) -> None:
         """Purge nothing from here on."""
         self._stopped.set()
 
-    def _write(self, view: StoreView) -> Baseline:
-        lsn, number, carried = Lsn(view.next_lsn - 1), 0, 0
+    def _write(self, view: StoreView) -> tuple[Baseline, Lsn]:
+        """The state, and the message that its first chunk is."""
+        lsn, carried = Lsn(view.next_lsn - 1), 0
+        places: list[Lsn] = []
         for chunk, left in chunks(view, CHUNK_BYTES):
-            self._put(f"{self._base}.{lsn}.{number}", chunk)
-            number += 1
+            subject = f"{self._base}.{lsn}.{len(places)}"
+            places.append(self._connection.call(self._publish(subject, chunk)))
             carried += left
-        return Baseline(lsn, self._state.created, number, carried)
+        return Baseline(lsn, self._state.created, len(places), carried), places[0]
 
     def _subjects(self) -> list[str]:
         """Every subject of the log that has messages, below the log's own."""
@@ -130,8 +132,8 @@ class Keeper:
             if not page or len(found) >= told.get("total", 0):
                 return found
 
-    def _purge(self, stream: str, subject: str, below: Lsn | None) -> int:
-        asked = {"filter": subject} if below is None else {"filter": subject, "seq": below}
+    def _purge(self, stream: str, subject: str | None, below: Lsn) -> int:
+        asked = {"seq": below} if subject is None else {"filter": subject, "seq": below}
         answer = self._connection.call(self._connection.api(f"STREAM.PURGE.{stream}", asked))
         return int(answer.get("purged", 0))
 
@@ -146,12 +148,9 @@ class Keeper:
             raise
         return True
 
-    def _put(self, subject: str, data: bytes) -> None:
-        self._connection.call(self._publish(subject, data))
-
     async def _publish(
         self, subject: str, data: bytes, headers: dict[str, str] | None = None
-    ) -> None:
+    ) -> Lsn:
         answer = await self._connection.client.request(
             subject, data, timeout=REQUEST_S, headers=headers
         )
@@ -159,6 +158,7 @@ class Keeper:
         if "error" in told:
             code = told["error"].get("err_code", 0)
             raise ApiError(503, code, f"the state cannot be written down: {told['error']}")
+        return Lsn(told["seq"])
 
     async def _get(self, subject: str) -> bytes:
         asked = msgspec.json.encode({"last_by_subj": subject})

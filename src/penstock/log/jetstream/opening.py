@@ -109,8 +109,21 @@ def open_index(
             index = Index(env, refill)
         else:
             index = Index(env, None)
+    _check_reachable(index, address, state)
     folder.write_format()
     return index
+
+
+def _check_reachable(index: Index, address: LogAddress, state: StreamState) -> None:
+    """Refuse what would be waited for in vain: messages that are gone and in no state."""
+    reached = index.applied if index.refill is None else index.refill.until
+    if reached < state.last and reached + 1 < state.first:
+        index.env.close()
+        raise Damaged(
+            f"the messages {reached + 1} to {state.first - 1} of the log {address} are gone, and "
+            "no state that holds them is written down; restore JetStream from a backup",
+            code="damaged",
+        )
 
 
 def _open_env(folder: Folder, settings: Settings) -> lmdb.Environment:

@@ -23,7 +23,7 @@ def purges(view: StoreView, subjects: Iterable[str]) -> Iterator[tuple[str, Lsn]
         first = lowest if tag is None else next(islice(view.tagged(tag), 1), end)
         if subject == "c":
             first = end
-        if first > 1:
+        if first > 1:  # a purge below 1 is one of everything
             yield subject, Lsn(min(first, end))
 
 
