@@ -35,7 +35,7 @@ def run(folder: Path, story: Callable[[Port], Awaitable[None]]) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(500):
+    for _ in range(4_000):
         if condition():
             return
         await asyncio.sleep(0.005)

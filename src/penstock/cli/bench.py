@@ -36,6 +36,14 @@ SUITES = {
         "penstock.cli.bench_commit",
         "What it saves a batch that its commit follows behind, step by step as in the paper.",
     ),
+    "log": (
+        "penstock.cli.bench_log",
+        "The log alone, embedded and in JetStream: append, deliver, read by tag, start, recover.",
+    ),
+    "protocols": (
+        "penstock.cli.bench_protocols",
+        "Progress markers against transactions, aligned checkpoints and no protocol at all.",
+    ),
     "answers": (
         "penstock.cli.bench_answers",
         "Every query's answer, batch by batch, its driver killed in the middle.",

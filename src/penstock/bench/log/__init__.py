@@ -1,0 +1,1 @@
+"""The log suite: the log alone, on both backends, without Spark."""

@@ -1,0 +1,186 @@
+"""The suite from its plan to its tables, its result file and its picture.
+
+Backends take turns within a repeat, each in processes and folders of its own; JetStream runs on
+three servers, made for the repeat.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from penstock.bench import jetstream
+from penstock.bench.jetstream import REPLICAS
+from penstock.bench.log.figures import figures
+from penstock.bench.log.plan import EMBEDDED, JETSTREAM, Plan
+from penstock.bench.log.tables import show
+from penstock.bench.needs import is_installed, require_plot
+from penstock.bench.report import Result, result, write
+from penstock.bench.worker import Job, ask
+from penstock.testing.nats_servers import NatsServers
+
+SUITE = "log"
+RUN_TIMEOUT_S = 1_200.0
+Tell = Callable[[str], None]
+
+
+class Trial:
+    """One execution of a plan. `runs` grows as it goes and is whole after each."""
+
+    def __init__(self, plan: Plan, folder: Path, tell: Tell) -> None:
+        self.plan = plan
+        self.runs: list[dict[str, Any]] = []
+        self._folder = folder
+        self._tell = tell
+        self._count = 0
+
+    def execute(self) -> None:
+        """Everything; an interrupt leaves no process behind, and `runs` as far as it came."""
+        place = Path(tempfile.mkdtemp(prefix="penstock-log-", dir=self._folder))
+        try:
+            for repeat in range(self.plan.repeats):
+                turns = self.plan.backends if repeat % 2 else self.plan.backends[::-1]
+                for backend in turns:
+                    self._backend(place, backend, repeat)
+            self._alone(place)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _backend(self, place: Path, backend: str, repeat: int) -> None:
+        plan, of = self.plan, f"{repeat + 1} of {self.plan.repeats}"
+        with _log(backend, place / "nats") as log:
+            options: dict[str, Any] = {"log": f"{log}/appends" if "://" in log else log}
+            self._ask(
+                place,
+                f"appends on {backend}, {of}",
+                "appends",
+                {**options, "seconds": plan.append_s},
+                {"backend": backend, "repeat": repeat},
+            )
+            options = {"log": f"{log}/delivered" if "://" in log else log}
+            self._ask(
+                place,
+                f"deliveries on {backend}, {of}",
+                "deliver",
+                {
+                    **options,
+                    "seconds": plan.deliver_s,
+                    "per_s": plan.deliver_per_s,
+                    "bytes": plan.deliver_bytes,
+                },
+                {"backend": backend, "repeat": repeat},
+            )
+
+    def _alone(self, place: Path) -> None:
+        """What does not differ between backends: both read the same index."""
+        plan = self.plan
+        self._ask(
+            place,
+            "reading by tag",
+            "tags",
+            {
+                "entries": plan.tag_entries,
+                "bytes": plan.tag_entry_bytes,
+                "few": plan.tags_few,
+                "many": plan.tags_many,
+                "reads": plan.tag_reads,
+            },
+        )
+        self._ask(
+            place,
+            "starting on a small and a large log",
+            "starts",
+            {
+                "small": plan.start_small_gb,
+                "large": plan.start_large_gb,
+                "bytes": plan.start_entry_bytes,
+                "starts": plan.starts,
+            },
+        )
+        self._ask(
+            place,
+            "recovering with and without checkpoints",
+            "recovery",
+            {
+                "rate": plan.recover_rate,
+                "seconds": plan.recover_s,
+                "commit_ms": plan.recover_commit_ms,
+                "checkpoint_s": plan.recover_checkpoint_s,
+                "recoveries": plan.recoveries,
+            },
+        )
+
+    def _ask(
+        self,
+        place: Path,
+        what: str,
+        worker: str,
+        options: dict[str, Any],
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        self._tell(what)
+        self._count += 1
+        folder = place / f"w{self._count}"
+        folder.mkdir()
+        answer = ask(
+            f"penstock.bench.log.{worker}", Job(worker, str(folder), options), RUN_TIMEOUT_S
+        )
+        self.runs.append({"measured": worker, **(about or {}), **answer})
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _log(backend: str, folder: Path) -> Iterator[str]:
+    """The address of a log of that kind, with servers of its own if it needs them."""
+    if backend == EMBEDDED:
+        yield EMBEDDED
+        return
+    with NatsServers(folder, REPLICAS) as servers:
+        yield servers.url
+    shutil.rmtree(folder)
+
+
+def run(
+    plan: Plan,
+    folder: Path,
+    tell: Tell,
+    console: Console,
+    json_file: Path | None = None,
+    plot_file: Path | None = None,
+    *,
+    done: Callable[[], None] = lambda: None,
+) -> None:
+    """Run, show, write. Interrupted, it shows and writes what was measured so far and then goes on
+    being interrupted. `done` is called before anything is shown."""
+    if JETSTREAM in plan.backends:
+        jetstream.require_servers("--backend embedded")
+    if plot_file is not None:
+        require_plot(is_installed)
+    trial = Trial(plan, folder, tell)
+    try:
+        trial.execute()
+    finally:
+        done()
+        report(trial, console, json_file, plot_file)
+
+
+def report(
+    trial: Trial, console: Console, json_file: Path | None, plot_file: Path | None
+) -> Result:
+    found = figures(trial.plan, trial.runs)
+    whole = result(SUITE, trial.plan.settings(), trial.runs, found)
+    if json_file is not None:
+        write(whole, json_file)
+    if found:
+        show(console, trial.plan, found)
+    if plot_file is not None and found:
+        from penstock.bench.log.plot import draw
+
+        draw(trial.plan, found, plot_file)
+    return whole

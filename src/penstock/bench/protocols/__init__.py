@@ -1,0 +1,1 @@
+"""The protocols suite: what it costs to commit, protocol by protocol, at short intervals."""

@@ -1,0 +1,172 @@
+"""The log of a task graph as a process of its own: `python -m penstock.protocols.host JSON`.
+
+Tasks, senders and readers are other processes and reach the log through a socket, so that killing
+one of them kills nothing else. The host decides nothing: it hands operations to the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from penstock.errors import BadCall
+from penstock.log.contract import AppendRecord, Entry, SetAux
+from penstock.log.local import LocalLog
+from penstock.log.subscription import Subscription
+from penstock.model.ids import Instance, Lsn
+from penstock.protocols.frames import Answering, answer_at, framed
+from penstock.protocols.logs import open_log
+from penstock.protocols.processes import READY, ended_with_parent, first_of
+
+WAIT_S = 0.5
+SWITCH_S = 0.0005
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Hosted(msgspec.Struct, frozen=True):
+    """Which log, and where its socket goes."""
+
+    log: str
+    """A folder, or the address of a JetStream."""
+    folder: str
+    """Of the log, or of what a server keeps of a JetStream."""
+    socket: str
+
+
+class Host:
+    """Answers the calls of `Port`."""
+
+    def __init__(self, log: LocalLog, loop: asyncio.AbstractEventLoop) -> None:
+        self._log = log
+        self._loop = loop
+
+    def handle(self, caller: Answering, number: int, name: str, arguments: list[Any]) -> None:
+        match name:
+            case "append":
+                self._append(caller, number, *arguments)
+            case "set_aux":
+                lsn, aux = arguments
+                self._submitted(caller, number, self._log.submit(SetAux(Lsn(lsn), aux)))
+            case "subscribe":
+                self._subscribe(caller, *arguments)
+                caller.answer(number, None)
+            case "tail" | "entry" | "aux" | "page":
+                call = self._loop.run_in_executor(None, getattr(self, f"_{name}"), *arguments)
+                call.add_done_callback(lambda done: _pass_on(caller, number, done))
+            case _:
+                raise BadCall(f"there is no call {name!r}", code="bad_request")
+
+    def _append(
+        self,
+        caller: Answering,
+        number: int,
+        tags: list[str],
+        payload: bytes,
+        expect: list[Any] | None,
+        producer: str | None,
+        instance: int | None,
+        seq: int | None,
+    ) -> None:
+        operation = AppendRecord(
+            tuple(tags),
+            payload,
+            None if expect is None else (expect[0], Lsn(expect[1])),
+            producer,
+            None if instance is None else Instance(instance),
+            seq,
+        )
+        self._submitted(caller, number, self._log.submit(operation))
+
+    def _submitted(self, caller: Answering, number: int, future: Future[Any]) -> None:
+        future.add_done_callback(
+            lambda done: self._loop.call_soon_threadsafe(_pass_on, caller, number, done)
+        )
+
+    def _subscribe(self, caller: Answering, name: int, tags: list[str], after: int) -> None:
+        subscription = self._log.subscribe(tags, Lsn(after))
+        lost = threading.Event()
+        caller.on_lost.append(lost.set)
+        threading.Thread(
+            target=self._follow, args=(caller, name, subscription, lost), daemon=True
+        ).start()
+
+    def _follow(
+        self, caller: Answering, name: int, subscription: Subscription, lost: threading.Event
+    ) -> None:
+        with subscription:
+            while not lost.is_set():
+                found = subscription.next(WAIT_S)
+                if found:
+                    frame = framed([0, name, _encode(found)])
+                    self._loop.call_soon_threadsafe(caller.push, frame)
+
+    def _tail(self, tag: str) -> Lsn:
+        with self._log.reading() as view:
+            return view.tail(tag) or Lsn(0)
+
+    def _aux(self, lsn: int) -> bytes | None:
+        with self._log.reading() as view:
+            found: bytes | None = view.aux(Lsn(lsn))
+            return found
+
+    def _entry(self, lsn: int) -> bytes:
+        with self._log.reading() as view:
+            found = view.entry(Lsn(lsn))
+            if found is None:
+                raise BadCall(f"there is no entry {lsn}", code="unknown_entries")
+            return _encode([found])
+
+    def _page(self, tag: str, start: int, until: int, bytes_max: int) -> bytes:
+        found: list[Entry] = []
+        size = 0
+        with self._log.reading() as view:
+            for lsn in view.tagged(tag, start):
+                if lsn > until or size >= bytes_max:
+                    break
+                entry = view.entry(lsn)
+                if entry is not None:
+                    found.append(entry)
+                    size += entry.head.payload_bytes
+        return _encode(found)
+
+
+class _Done(Protocol):
+    def exception(self) -> BaseException | None: ...
+
+    def result(self) -> Any: ...
+
+
+def _pass_on(caller: Answering, number: int, done: _Done) -> None:
+    error = done.exception()
+    if error is None:
+        caller.answer(number, done.result())
+    else:
+        caller.refuse(number, error)
+
+
+async def serve(hosted: Hosted) -> None:
+    """Until SIGTERM, or until the process that started this one is gone."""
+    loop = asyncio.get_running_loop()
+    log = open_log(hosted.log, Path(hosted.folder))
+    try:
+        server = await answer_at(Path(hosted.socket), Host(log, loop).handle)
+        stop = asyncio.Event()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        print(READY, flush=True)
+        await first_of(stop.wait(), ended_with_parent())
+        server.close()
+    finally:
+        log.close()
+
+
+if __name__ == "__main__":
+    # The writer and the readers' threads share one interpreter with the calls.
+    sys.setswitchinterval(SWITCH_S)
+    asyncio.run(serve(msgspec.json.decode(sys.argv[1], type=Hosted)))

@@ -1,0 +1,78 @@
+"""The raw log from another process: the calls of `host`, as a task makes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from penstock.log.contract import Entry
+from penstock.model.ids import Instance, Lsn
+from penstock.protocols.frames import Calling, call_to
+
+PAGE_BYTES = 4 << 20
+OnEntries: TypeAlias = Callable[[list[Entry]], None]
+decode_entries = msgspec.msgpack.Decoder(list[Entry]).decode
+
+
+class Port:
+    """One connection to the host of a log; for one event loop."""
+
+    def __init__(self, calling: Calling) -> None:
+        self._calling = calling
+        self._calling.on_push = self._pushed
+        self._readers: dict[int, OnEntries] = {}
+        self.lost = calling.lost
+
+    @staticmethod
+    async def open(path: Path) -> Port:
+        return Port(await call_to(path))
+
+    def append(
+        self,
+        tags: Sequence[str],
+        payload: bytes,
+        *,
+        expect: tuple[str, int] | None = None,
+        producer: str | None = None,
+        instance: Instance | None = None,
+        seq: int | None = None,
+    ) -> asyncio.Future[Lsn]:
+        """Sent in the order of the calls; answered with the entry's place once it is durable."""
+        return self._calling.call("append", tags, payload, expect, producer, instance, seq)
+
+    async def tail(self, tag: str) -> Lsn:
+        """The last entry with the tag; 0 for none."""
+        return Lsn(await self._calling.call("tail", tag))
+
+    async def entry(self, lsn: Lsn) -> Entry:
+        return decode_entries(await self._calling.call("entry", lsn))[0]
+
+    async def aux(self, lsn: Lsn) -> bytes | None:
+        found: bytes | None = await self._calling.call("aux", lsn)
+        return found
+
+    async def set_aux(self, lsn: Lsn, aux: bytes) -> None:
+        await self._calling.call("set_aux", lsn, aux)
+
+    async def page(
+        self, tag: str, start: int, until: int, bytes_max: int = PAGE_BYTES
+    ) -> list[Entry]:
+        """Entries with the tag from `start` to `until`, both included, as many as fit."""
+        return decode_entries(await self._calling.call("page", tag, start, until, bytes_max))
+
+    async def subscribe(self, tags: Sequence[str], after: int, reader: OnEntries) -> None:
+        """Call `reader` with the entries of the tags after a place, in order, as they come."""
+        number = len(self._readers) + 1
+        self._readers[number] = reader
+        await self._calling.call("subscribe", number, tags, after)
+
+    def close(self) -> None:
+        self._calling.close()
+
+    def _pushed(self, body: list[Any]) -> None:
+        number, entries = body
+        self._readers[number](decode_entries(entries))

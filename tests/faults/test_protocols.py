@@ -1,0 +1,121 @@
+"""Task graphs whose workers and coordinators are killed: the answers are DuckDB's all the same."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.bench.protocols.answers import Checked, check
+from penstock.clock import SYSTEM_CLOCK
+from penstock.protocols.ensemble import Ensemble, LogHost, Plan, sent_by
+from penstock.protocols.processes import Child
+from penstock.protocols.registry import Protocol
+from penstock.protocols.sources import load_of
+from penstock.testing.nats_servers import NatsServers, nats_program
+
+RATES = {"q4": 1_000, "q8": 6_000}
+SECONDS, SEED, TICK_MS = 3.0, 11, 10
+NUMBERS = itertools.count()
+Kill = Callable[[Ensemble], None]
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogHost]:
+    made = LogHost(tmp_path_factory.mktemp("log"), "embedded")
+    yield made
+    made.stop()
+
+
+def answered(host: LogHost, graph: str, protocol: Protocol, *kills: Kill) -> Checked:
+    """Feed the graph on two workers, kill in the middle, and check everything that was seen."""
+    plan = Plan(graph, protocol, f"k{next(NUMBERS)}", 20, workers=2, checkpoint_s=0.5)
+    running = Ensemble(plan, host)
+    try:
+        sender = running.sender(RATES[graph], SECONDS, seed=SEED, tick_ms=TICK_MS)
+        sender.tell("go")
+        for kill in kills:
+            SYSTEM_CLOCK.sleep(SECONDS / (len(kills) + 1))
+            before = running.look().rows
+            kill(running)
+            assert before, "nothing was under way at the kill"
+        sent_by(sender)
+        assert running.wait_quiet(1.5, 30)
+        seen = running.seen()
+    finally:
+        running.stop()
+    return check(graph, load_of(graph, RATES[graph], SECONDS, SEED, TICK_MS), seen)
+
+
+def first(running: Ensemble) -> None:
+    running.kill_worker(0)
+
+
+def second(running: Ensemble) -> None:
+    running.kill_worker(1)
+
+
+def coordinator(running: Ensemble) -> None:
+    running.kill_coordinator()
+
+
+@pytest.mark.parametrize("graph", RATES)
+@pytest.mark.parametrize("protocol", ["marker", "transaction", "aligned"])
+def test_a_killed_worker_costs_no_row_and_repeats_none(
+    host: LogHost, graph: str, protocol: Protocol
+) -> None:
+    checked = answered(host, graph, protocol, first, second)
+    assert checked.rows > 100
+    assert checked.differences == []
+
+
+def test_a_killed_coordinator_finishes_what_it_had_prepared(host: LogHost) -> None:
+    checked = answered(host, "q4", "transaction", coordinator, first, coordinator)
+    assert checked.rows > 100
+    assert checked.differences == []
+
+
+@pytest.mark.parametrize("protocol", ["marker", "transaction"])
+def test_a_worker_that_wakes_up_after_it_was_replaced_ends_and_leaves_no_trace(
+    host: LogHost, protocol: Protocol
+) -> None:
+    zombies: list[Child] = []
+
+    def freeze(running: Ensemble) -> None:
+        zombies.append(running.freeze_worker(1))
+
+    def wake(running: Ensemble) -> None:
+        zombies[0].wake()
+        assert zombies[0].wait_end(10) == 1
+
+    checked = answered(host, "q4", protocol, freeze, wake)
+    assert checked.rows > 100
+    assert checked.differences == []
+
+
+@pytest.mark.parametrize("graph", RATES)
+def test_without_a_protocol_the_answer_is_right_if_nothing_is_killed(
+    host: LogHost, graph: str
+) -> None:
+    assert answered(host, graph, "unsafe").differences == []
+
+
+def test_without_a_protocol_a_kill_shows_in_the_answer(host: LogHost) -> None:
+    assert answered(host, "q4", "unsafe", first).different > 0
+
+
+@pytest.mark.skipif(nats_program() is None, reason="there is no nats-server here")
+@pytest.mark.parametrize("protocol", ["marker", "transaction", "aligned"])
+def test_a_killed_worker_costs_nothing_on_jetstream_either(
+    tmp_path: Path, protocol: Protocol
+) -> None:
+    with NatsServers(tmp_path / "nats") as servers:
+        made = LogHost(tmp_path, servers.url)
+        try:
+            checked = answered(made, "q4", protocol, first)
+        finally:
+            made.stop()
+    assert checked.rows > 100
+    assert checked.differences == []

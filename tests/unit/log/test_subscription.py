@@ -1,0 +1,63 @@
+"""A subscription to several tags, read between a commit and the moment it is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from penstock.log.contract import AppendRecord
+from penstock.log.embedded import EmbeddedLog
+from penstock.log.subscription import Subscriptions
+from penstock.model.ids import Lsn
+
+Told = Callable[[], None]
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Told:
+    """Holds back what subscriptions are told, until it is called."""
+    held: list[tuple[Subscriptions, tuple[str, ...], Lsn]] = []
+    tell = Subscriptions.notify
+
+    def hold(self: Subscriptions, tags: Iterable[str], last: Lsn) -> None:
+        held.append((self, tuple(tags), last))
+
+    def release() -> None:
+        for subscriptions, tags, last in held:
+            tell(subscriptions, tags, last)
+        held.clear()
+
+    monkeypatch.setattr(Subscriptions, "notify", hold)
+    return release
+
+
+def test_an_earlier_entry_of_another_tag_is_not_passed_over(tmp_path: Path, late: Told) -> None:
+    # The reader is woken for b by an older entry, and finds a newer one of b before it has been
+    # told of the one of a that stands between them.
+    #   place   1  2  3
+    #   tag     b  a  b
+    log = EmbeddedLog.open(tmp_path)
+    with log.subscribe(["a", "b"]) as reader:
+        assert reader.next(0) == []
+        log.run(AppendRecord(("b",), b"1"))
+        late()
+        log.run(AppendRecord(("a",), b"2"))
+        log.run(AppendRecord(("b",), b"3"))
+        assert [entry.payload for entry in reader.next(0)] == [b"1", b"2", b"3"]
+        late()
+        assert reader.next(0) == []
+    log.close()
+
+
+def test_what_is_told_one_by_one_is_given_out_once(tmp_path: Path, late: Told) -> None:
+    log = EmbeddedLog.open(tmp_path)
+    with log.subscribe(["a", "b"]) as reader:
+        given = []
+        for number, tag in enumerate("abba"):
+            log.run(AppendRecord((tag,), b"%d" % number))
+            late()
+            given += [entry.payload for entry in reader.next(1)]
+    assert given == [b"0", b"1", b"2", b"3"]
+    log.close()

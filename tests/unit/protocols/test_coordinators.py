@@ -1,0 +1,159 @@
+"""Both coordinators over a real log, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.clock import SYSTEM_CLOCK
+from penstock.errors import Fenced
+from penstock.log.contract import Entry
+from penstock.model.ids import Lsn
+from penstock.model.progress import Progress, decode_control
+from penstock.protocols import q4
+from penstock.protocols.aligned import Store
+from penstock.protocols.barriers import Aligning, Barriers
+from penstock.protocols.coordinator import Coordinator
+from penstock.protocols.graph import checkpoints_tag, transactions_tag
+from penstock.protocols.port import Port
+from penstock.protocols.wire import Completed, Restored, Step, decode
+from support.raw_log import run
+
+GRAPH = q4.graph()
+
+
+async def said(port: Port, tag: str) -> Sequence[Entry]:
+    return await port.page(tag, 1, await port.tail(tag))
+
+
+async def steps(port: Port) -> list[str]:
+    found = [decode(entry.payload) for entry in await said(port, transactions_tag("r"))]
+    return [step.what for step in found if isinstance(step, Step)]
+
+
+async def commits(port: Port, tag: str) -> list[tuple[int, int, int]]:
+    found = [decode_control(entry.payload) for entry in await said(port, tag)]
+    return [(one.instance, one.first, one.last) for one in found if isinstance(one, Progress)]
+
+
+def test_every_step_is_in_the_log_and_every_substream_has_its_record(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = Coordinator("r", port)
+        assert await one.begin("t") == (1, 0, 0)
+        await one.register("t", 1, 1, ["a", "b"])
+        await one.commit("t", 1, 1, 1, 5, 9)
+        await one.register("t", 1, 2, ["b"])  # waits for phase two of the first
+        assert await steps(port) == ["begin", "register", "prepare", "done", "register"]
+        assert await commits(port, "a") == await commits(port, "b") == [(1, 1, 5)]
+
+    run(tmp_path, story)
+
+
+def test_a_new_coordinator_finishes_what_was_prepared(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = Coordinator("r", port)
+        await one.begin("t")
+        await one.register("t", 1, 1, ["a"])
+        # Killed between the pre-commit record and phase two.
+        step = one._book.prepare("t", one._book.line("t").instance, 1, 1, 3, Lsn(4))
+        assert step is not None
+        await one._note(step)
+        two = Coordinator("r", port)
+        await two.recover()
+        assert await two.begin("t") == (2, 4, 1)
+        assert await commits(port, "a") == [(1, 1, 3)]
+
+    run(tmp_path, story)
+
+
+def test_a_new_instance_ends_what_the_old_one_had_open_and_fences_it(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = Coordinator("r", port)
+        await one.begin("t")
+        await one.register("t", 1, 1, ["a"])
+        assert await one.begin("t") == (2, 0, 1)
+        assert await commits(port, "a") == [(1, 1, 0)]  # commits nothing
+        with pytest.raises(Fenced):
+            await one.commit("t", 1, 1, 1, 3, 4)
+
+    run(tmp_path, story)
+
+
+class Caller:
+    """Takes the answers of calls that need no socket."""
+
+    def __init__(self) -> None:
+        self.answers: list[Any] = []
+
+    def answer(self, number: int, value: Any) -> None:
+        self.answers.append(value)
+
+
+def call(barriers: Barriers, name: str, *arguments: Any) -> Any:
+    caller = Caller()
+    barriers.handle(caller, 1, name, list(arguments))  # type: ignore[arg-type]
+    return caller.answers[0]
+
+
+def barriers(port: Port) -> Barriers:
+    return Barriers(GRAPH, Aligning("q4", "r", "", "", 5.0), port, SYSTEM_CLOCK)
+
+
+async def epochs(port: Port) -> list[tuple[str, int]]:
+    found = [decode(entry.payload) for entry in await said(port, checkpoints_tag("r"))]
+    return [
+        (type(one).__name__, one.epoch) for one in found if isinstance(one, Completed | Restored)
+    ]
+
+
+def test_a_checkpoint_is_complete_when_every_task_has_kept_its_state(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = barriers(port)
+        await one.restore()
+        names = [task.name for task in GRAPH.tasks("r")]
+        for name in names:
+            call(one, "ready", name)
+        running = asyncio.ensure_future(one.run())
+        for name in names[:-1]:
+            call(one, "keep", name, 1, 1)
+        await asyncio.sleep(0.05)
+        assert await epochs(port) == [("Restored", 0)]
+        call(one, "keep", names[-1], 1, 2)  # of another checkpoint
+        call(one, "keep", names[-1], 2, 1)  # of another attempt
+        await asyncio.sleep(0.02)
+        assert await epochs(port) == [("Restored", 0)]
+        while ("Completed", 1) not in await epochs(port):
+            for name in names:
+                call(one, "keep", name, 1, 1)
+        assert await epochs(port) == [("Restored", 0), ("Completed", 1)]
+        running.cancel()
+
+    run(tmp_path, story)
+
+
+def test_a_new_attempt_goes_on_at_the_last_complete_checkpoint_and_fences_the_old(
+    tmp_path: Path,
+) -> None:
+    async def story(port: Port) -> None:
+        old, new = barriers(port), barriers(port)
+        await old.restore()
+        await old._append(Completed(1, Lsn(7)))
+        await new.restore()
+        attempt, epoch, barrier, _ = call(new, "join", "t")
+        assert (attempt, epoch, barrier) == (2, 1, 7)
+        with pytest.raises(Fenced, match="a newer attempt than 1"):
+            await old._append(Completed(2, Lsn(9)))
+
+    run(tmp_path, story)
+
+
+def test_the_store_keeps_a_checkpoint_and_the_one_before_it(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    for epoch in (1, 2, 3):
+        store.keep("t", epoch, b"%d" % epoch)
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["t.2", "t.3"]
+    assert store.load("t", 2) == b"2"
