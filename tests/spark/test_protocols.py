@@ -85,6 +85,8 @@ def test_a_transaction_registers_prepares_commits_and_ends_with_an_append_each(
     protocol("transaction", coordinator.url)
     query, made = counted(spark, client, fresh, tmp_path)
     assert_counted(client, made)
+    # Phase two of the last batch follows behind the query.
+    wait_until("all are done", lambda: steps_of(server, query)[-1]["what"] == "done")
     steps = steps_of(server, query)
     for batch in range(BATCHES):
         whats = [step["what"] for step in steps if step["batch"] == batch]

@@ -5,7 +5,9 @@ file sink, `batches` the same into a function for `foreachBatch`, which writes o
 
 Run as a script with one JSON argument. It writes what it is doing to the `status` file and runs
 until it is stopped, until a query fails, or, with `available_now`, until the input is read. With
-`plain` it runs without Penstock. `files` reads the log, or a folder of files if one is named.
+`plain` it commits as Spark alone does: without Penstock's plug-in, provider and file manager. Then
+`totals` goes to a folder too, because the sink into the log is not to be had without them. `files`
+reads the log, or a folder of files if one is named.
 """
 
 from __future__ import annotations
@@ -56,9 +58,21 @@ def penstock_session(job: dict[str, Any]) -> SparkSession:
 
 def plain_session(job: dict[str, Any]) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder.master(job["master"])
-    for key, value in {**job["conf"], PROVIDER: STOCK}.items():
+    source = {} if job.get("input_files") else source_only(job)
+    for key, value in {**job["conf"], **source, PROVIDER: STOCK}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def source_only(job: dict[str, Any]) -> dict[str, str]:
+    """The jar for its source: nothing of it is told to take part in the commit."""
+    from penstock.jvm.jar import find_jar
+
+    return {
+        "spark.jars": str(find_jar().path),
+        "spark.penstock.url": job["url"],
+        "spark.penstock.token": job["token"],
+    }
 
 
 def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery:
@@ -74,7 +88,7 @@ def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery
     )
     if job.get("available_now"):
         writer = writer.trigger(availableNow=True)
-    if name == "totals":
+    if name == "totals" and not job.get("plain"):
         return writer.format("penstock").option("substreams", 2).option("key", "key").start(name)
     if name == "files":
         return writer.format("parquet").start(str(folder / name))

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from penstock.client import Client
 from penstock.coordinator.book import TAG, Book, Step, Substream, Transaction
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, TryAgain
 
 _LOG = logging.getLogger("penstock.coordinator")
+AGAIN_S = 0.5
 
 
 class Coordinator:
@@ -65,7 +67,7 @@ class Coordinator:
     async def _commit(self, query: str, one: Transaction) -> None:
         assert one.marker is not None  # it is prepared
         try:
-            await asyncio.to_thread(self._client.mark, query, one.marker)
+            await self._insist(self._client.mark, query, one.marker)
         except PenstockError as error:
             # Fenced, or marked by the run that took over: there is nothing left to commit.
             _LOG.warning("batch %s of %s is not committed: %s", one.batch, query, error)
@@ -89,4 +91,14 @@ class Coordinator:
         self._book.note(step)
 
     async def _record(self, tag: str, payload: bytes) -> None:
-        await asyncio.to_thread(self._client.append_record, [tag], payload)
+        await self._insist(self._client.append_record, [tag], payload)
+
+    async def _insist(self, call: Callable[..., object], *arguments: object) -> None:
+        """Until the server answers: what was prepared is committed, however long it is away."""
+        while True:
+            try:
+                await asyncio.to_thread(call, *arguments)
+                return
+            except TryAgain as error:
+                _LOG.warning("the log server is asked again: %s", error)
+                await asyncio.sleep(AGAIN_S)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -46,7 +48,9 @@ class LogHost:
     child: Child = field(init=False)
 
     def __post_init__(self) -> None:
-        self.socket = self.folder / "log.sock"
+        # The path of a socket has at most 107 bytes, and the folder may be anywhere.
+        self.sockets = Path(tempfile.mkdtemp(prefix="penstock-"))
+        self.socket = self.sockets / "log"
         self.child = self._start()
 
     def _start(self) -> Child:
@@ -57,6 +61,7 @@ class LogHost:
 
     def stop(self) -> None:
         self.child.stop()
+        shutil.rmtree(self.sockets, ignore_errors=True)
 
 
 class Ensemble:
@@ -68,7 +73,7 @@ class Ensemble:
         self._clock = clock
         self._folder = host.folder / plan.run
         self._folder.mkdir()
-        self._coordinator_socket = self._folder / "c.sock"
+        self._coordinator_socket = host.sockets / plan.run
         self._coordinator: Child | None = None
         self._workers: list[Child] = []
         self._jobs = self._working()

@@ -1,13 +1,15 @@
 package penstock.checkpoint
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, Executor, Executors}
+
+import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import penstock.BadCall
 import penstock.client.{Gateway, MarkedFiles}
-import penstock.commit.{FileEntry, Store, WholeFile}
+import penstock.commit.{FileEntry, Prepared, Store, WholeFile, Workers}
 
 /**
  * Where a run's checkpoint becomes durable: in the location; or, for a query that writes to the
@@ -26,6 +28,7 @@ private[checkpoint] final class CheckpointStore(
 
   /** The last batch that the location has with all that belongs to it. */
   @volatile private var copied = committed
+  private val prepared = new ConcurrentHashMap[String, CompletableFuture[Option[Prepared]]]()
   @volatile private var lastPutNs = System.nanoTime()
 
   override def name: String = s"the checkpoint location $root"
@@ -63,18 +66,20 @@ private[checkpoint] final class CheckpointStore(
     val named = Option(offsets.get(batch)).map(_._1).toSeq ++ pieces
     log.get.mark(batch, commit, named, copied)
     marked.put(batch, (pieces, commit))
-    ()
+    // The location takes these in order, and may be slow: only the last step is left for then.
+    Option(offsets.get(batch)).foreach { case (entry, bytes) => prepare(entry.path, bytes) }
+    prepare(s"commits/$batch", commit)
   }
 
   override def putCommit(batch: Long, bytes: Array[Byte]): Unit = create(s"commits/$batch", bytes)
 
   override def copy(batch: Long, isPlaced: String => Boolean): Unit = {
     val (pieces, commit) = marked.get(batch)
-    Option(offsets.get(batch)).foreach { case (entry, bytes) => create(entry.path, bytes) }
+    Option(offsets.get(batch)).foreach { case (entry, bytes) => enter(entry.path, bytes) }
     awaitPlaced(pieces, isPlaced)
     // What its writer does not place, because it is gone or slow, comes from the log.
     pieces.filterNot(p => isPlaced(p.path)).foreach(p => create(p.path, log.get.read(p)))
-    create(s"commits/$batch", commit)
+    enter(s"commits/$batch", commit)
     copied = math.max(copied, batch)
     offsets.remove(batch)
     marked.remove(batch)
@@ -88,14 +93,35 @@ private[checkpoint] final class CheckpointStore(
 
   override def delete(path: String): Unit = files.delete(new Path(root, path))
 
-  private def create(path: String, bytes: Array[Byte]): Unit =
-    log match {
-      case Some(tasks) => Naming.of(tasks)(WholeFile.create(files, new Path(root, path), bytes))
-      case None => WholeFile.create(files, new Path(root, path), bytes)
+  private def prepare(path: String, bytes: Array[Byte]): Unit = {
+    prepared.put(
+      path,
+      CompletableFuture.supplyAsync(
+        () => WholeFile.prepare(files, new Path(root, path), bytes),
+        Preparing))
+    ()
+  }
+
+  /** What could not be prepared is written now. */
+  private def enter(path: String, bytes: Array[Byte]): Unit =
+    Option(prepared.remove(path)).flatMap(it => Try(it.get()).toOption.flatten) match {
+      case Some(file) => named(file.enter())
+      case None => create(path, bytes)
     }
+
+  private def create(path: String, bytes: Array[Byte]): Unit =
+    named(WholeFile.create(files, new Path(root, path), bytes))
+
+  private def named(put: => Unit): Unit = log match {
+    case Some(tasks) => Naming.of(tasks)(put)
+    case None => put
+  }
 }
 
 private object CheckpointStore {
+
+  /** Few threads for all queries: a batch has two small files to prepare. */
+  val Preparing: Executor = Executors.newFixedThreadPool(4, Workers.daemons("penstock-prepare"))
 
   /** Spark keeps a hundred batches, which no other run gets through in this time. */
   val StoodStillNs: Long = 2L * 1000 * 1000 * 1000

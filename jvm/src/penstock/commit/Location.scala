@@ -2,12 +2,12 @@ package penstock.commit
 
 import java.io.{BufferedOutputStream, File, FileNotFoundException}
 import java.nio.file.{FileAlreadyExistsException => NioFileExists, Files, Path => NioPath, Paths, StandardCopyOption}
-import java.util.Arrays
+import java.util.{Arrays, UUID}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FSDataOutputStream, Path, UnsupportedFileSystemException}
 import org.apache.spark.sql.execution.streaming.checkpointing.{CheckpointFileManager, FileContextBasedCheckpointFileManager, FileSystemBasedCheckpointFileManager}
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.{CancellableFSDataOutputStream, RenameHelperMethods}
 
 import penstock.BadCall
 
@@ -60,12 +60,42 @@ private final class LocalCheckpoint(path: Path, conf: Configuration)
   private def nio(file: Path): NioPath = Paths.get(file.toUri.getPath)
 }
 
+/** A file that lies beside its place, whole, and enters it in one step. */
+private[penstock] final class Prepared(
+    files: RenameHelperMethods with CheckpointFileManager,
+    beside: Path,
+    file: Path,
+    bytes: Array[Byte]) {
+
+  /** As `WholeFile.create`. */
+  def enter(): Unit = WholeFile.unlessThere(files, file, bytes) {
+    files.renameTempFile(beside, file, overwriteIfPossible = false)
+  }
+}
+
 /** Files that appear whole or not at all. */
 private[penstock] object WholeFile {
 
   /** Writes a file that must not be there; the same bytes from an earlier try are fine. */
   def create(files: CheckpointFileManager, file: Path, bytes: Array[Byte]): Unit =
-    try write(files, file, bytes, overwrite = false)
+    unlessThere(files, file, bytes)(write(files, file, bytes, overwrite = false))
+
+  /** Writes what `create` would, to a name that nobody reads; None where that saves nothing. */
+  def prepare(files: CheckpointFileManager, file: Path, bytes: Array[Byte]): Option[Prepared] =
+    files match {
+      case _: LocalCheckpoint => None
+      case renaming: (RenameHelperMethods with CheckpointFileManager) =>
+        val beside = new Path(file.getParent, s".${file.getName}.${UUID.randomUUID()}.tmp")
+        val out = renaming.createTempFile(beside)
+        try out.write(bytes)
+        finally out.close()
+        Some(new Prepared(renaming, beside, file, bytes))
+      case _ => None
+    }
+
+  private[commit] def unlessThere(files: CheckpointFileManager, file: Path, bytes: Array[Byte])(
+      put: => Unit): Unit =
+    try put
     catch {
       case e: FileAlreadyExistsException =>
         if (!read(files, file).exists(Arrays.equals(_, bytes))) {
