@@ -13,9 +13,7 @@ from penstock.coordinator.app import serve
 @click.command()
 @click.option("--url", envvar="PENSTOCK_URL", required=True, help="The log server.")
 @click.option("--token", envvar="PENSTOCK_TOKEN", required=True, help="Its token, and this one's.")
-@click.option(
-    "--ca", envvar="PENSTOCK_CA", help="PEM file of the server's authority."
-)
+@click.option("--ca", envvar="PENSTOCK_CA", help="PEM file of the server's authority.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="0 takes a free one.")
 def coordinate(url: str, token: str, ca: str | None, port: int) -> None:
     """Coordinate transactions of queries, to compare them with markers.
