@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.penstock-ready
-# Most of a test with Spark is waiting for it, so more files run at a time than there are cores.
+# Most of a test with Spark is waiting for it, so more files run at a time than there are cores; in
+# their own order, in which the long ones come first.
 WORKERS ?= 3
 NO_SPARK := not spark and not cluster and not faults and not packaging
 
@@ -19,7 +20,7 @@ demo: env ## the whole system on this machine, in under a minute
 	$(BIN)/penstock demo
 
 test: env redis nats lint types ## the whole suite, as CI runs it
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --durations=15
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15
 
 quick: $(READY) lint types ## lint, types and the tests that need no Spark
 	$(BIN)/pytest -q -n 2 --dist loadfile -m '$(NO_SPARK)'

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from penstock.client import Client
 from support.processes import ServerProcess
+
+# The same histories every time, so that a run can be had again; set the variable to look further.
+settings.register_profile("same", derandomize=True)
+if not os.environ.get("PENSTOCK_EXPLORE"):
+    settings.load_profile("same")
 
 MARKED_FOLDERS = ("spark", "cluster", "faults", "packaging")
 
