@@ -129,9 +129,9 @@ def verdict(figure: Figure) -> Text:
     return word
 
 
-def figures_table(title: str, figures: Sequence[Figure]) -> Table:
-    """The figures for people: value, spread of the repeats, goal and whether it is met."""
-    table = Table(
+def bare_table(title: str) -> Table:
+    """A table of figures: a line under its head, and nothing else around it."""
+    return Table(
         title=title,
         box=box.SIMPLE_HEAD,
         title_justify="left",
@@ -139,6 +139,11 @@ def figures_table(title: str, figures: Sequence[Figure]) -> Table:
         padding=(0, 1, 0, 0),
         show_edge=False,
     )
+
+
+def figures_table(title: str, figures: Sequence[Figure]) -> Table:
+    """The figures for people: value, spread of the repeats, goal and whether it is met."""
+    table = bare_table(title)
     table.add_column("figure", no_wrap=True)
     for name in ("value", "repeats", "goal", ""):
         # Where it is narrow, a verdict in many words takes two lines rather than lose one.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.plan import Plan
 from penstock.bench.record import Run
-from penstock.bench.report import Figure, figures_table
+from penstock.bench.report import Figure, bare_table, figures_table
 from penstock.bench.suites import key_of
 
 
@@ -45,13 +44,8 @@ def latency_table(plan: Plan, runs: Sequence[Run], figures: Sequence[Figure]) ->
     """
     by_name = {one.name: one for one in figures}
     store = "" if plan.store == "local" else f", checkpoints on {plan.store}"
-    table = Table(
-        title=f"{plan.suite}: latency in ms, {plan.repeats} repeats of {plan.measure_s:g} s{store}",
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
+    table = bare_table(
+        f"{plan.suite}: latency in ms, {plan.repeats} repeats of {plan.measure_s:g} s{store}"
     )
     table.add_column("query and system", no_wrap=True)
     for name in ("p50", "p99 (repeats)", "past", "ahead (repeats)", "runs"):

@@ -22,6 +22,7 @@ from penstock.errors import PenstockError, TryAgain
 
 _LOG = logging.getLogger("penstock.coordinator")
 AGAIN_S = 0.5
+SETTLED = ("fenced", "already_marked")
 
 
 class Coordinator:
@@ -69,7 +70,10 @@ class Coordinator:
         try:
             await self._insist(self._client.mark, query, one.marker)
         except PenstockError as error:
-            # Fenced, or marked by the run that took over: there is nothing left to commit.
+            # The run that took over runs the batch again, or has: there is nothing left to commit.
+            # Anything else would lose what was promised, and so is the next caller's to hear.
+            if error.code not in SETTLED:
+                raise
             _LOG.warning("batch %s of %s is not committed: %s", one.batch, query, error)
         said = msgspec.json.encode({"query": query, "batch": one.batch})
         await asyncio.gather(

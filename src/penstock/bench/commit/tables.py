@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,7 +11,7 @@ from rich.text import Text
 from penstock.bench.commit.figures import ordered
 from penstock.bench.commit.plan import Plan
 from penstock.bench.commit.record import Measured
-from penstock.bench.report import Figure, figures_table
+from penstock.bench.report import Figure, bare_table, figures_table
 
 RANGE_WIDTH = len("(1234-5678)")
 
@@ -125,14 +124,7 @@ def missing(plan: Plan, runs: Sequence[Measured]) -> list[str]:
 
 
 def _table(title: str, first: str) -> Table:
-    table = Table(
-        title=title,
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
+    table = bare_table(title)
     table.add_column(first, no_wrap=True)
     return table
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.log.plan import SIZES, WRITERS, Plan
-from penstock.bench.report import Figure, figures_table
+from penstock.bench.report import Figure, bare_table, figures_table
 
 
 def show(console: Console, plan: Plan, figures: Sequence[Figure]) -> None:
@@ -34,14 +33,7 @@ def show(console: Console, plan: Plan, figures: Sequence[Figure]) -> None:
 
 def appends_table(plan: Plan, figures: Sequence[Figure]) -> Table:
     by_name = {one.name: one for one in figures}
-    table = Table(
-        title=f"log: durable appends, {plan.repeats} repeats of {plan.append_s:g} s",
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
+    table = bare_table(f"log: durable appends, {plan.repeats} repeats of {plan.append_s:g} s")
     table.add_column("backend, size, writers", no_wrap=True)
     for name in ("per s (repeats)", "ms p50", "ms p99 (repeats)"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +14,7 @@ from penstock.bench.protocols.figures import LEVEL, ordered
 from penstock.bench.protocols.plan import Plan
 from penstock.bench.protocols.record import Measured
 from penstock.bench.protocols.spark import name_of
-from penstock.bench.report import Figure, figures_table
+from penstock.bench.report import Figure, bare_table, figures_table
 
 
 def show(console: Console, plan: Plan, runs: Sequence[Measured], figures: Sequence[Figure]) -> None:
@@ -51,14 +50,7 @@ def latency_table(plan: Plan, runs: Sequence[Measured], figures: Sequence[Figure
     title = (
         f"protocols on {plan.log}: latency in ms, {plan.repeats} repeats of {plan.measure_s:g} s"
     )
-    table = Table(
-        title=title,
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
+    table = bare_table(title)
     table.add_column("query, interval, protocol", no_wrap=True)
     for name in ("p50 (repeats)", "p99 (repeats)", "held", "runs"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -87,14 +79,7 @@ def show_spark(
 ) -> None:
     """Latencies at every query and trigger interval, then every run that does not count."""
     by_name = {one.name: one for one in figures}
-    table = Table(
-        title=f"protocols on Spark: latency in ms, {plan.repeats} repeats",
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
+    table = bare_table(f"protocols on Spark: latency in ms, {plan.repeats} repeats")
     table.add_column("query, trigger, protocol", no_wrap=True)
     for name in ("p50 (repeats)", "p99 (repeats)"):
         table.add_column(name, justify="right", no_wrap=True)
