@@ -91,6 +91,7 @@ def test_a_new_instance_has_the_state_of_the_last_marker(tmp_path: Path) -> None
         await rise(port, 9)
         await until(lambda: one.is_dirty)
         two = task(port, "two")
+        two.pause()  # the third row is there to be read and must not be in the state yet
         await two.recover()
         assert {key: tuple(value) for key, value in two.state.table("total").items()} == kept
         assert two.changes_replayed == 4  # a total and a clock of each commit
