@@ -10,6 +10,7 @@ from rich.console import Console
 
 from penstock.bench.log import suite
 from penstock.bench.log.plan import EMBEDDED, QUICK
+from penstock.bench.outlet import Outlet
 
 
 def test_a_short_run_of_the_embedded_log_is_written(tmp_path: Path) -> None:
@@ -31,7 +32,7 @@ def test_a_short_run_of_the_embedded_log_is_written(tmp_path: Path) -> None:
     )
     told: list[str] = []
     file, picture = tmp_path / "l.json", tmp_path / "l.png"
-    suite.run(small, tmp_path, told.append, Console(file=io.StringIO()), file, picture)
+    suite.run(small, tmp_path, told.append, Outlet(Console(file=io.StringIO()), file, picture))
     found = msgspec.json.decode(file.read_bytes())
     assert len(told) == small.steps
     assert found["figures"]["embedded.100B.w1.append_per_s"] > 0

@@ -19,6 +19,7 @@ from penstock.bench import compare
 from penstock.bench.answers import suite as answers
 from penstock.bench.answers.groups import Group
 from penstock.bench.answers.trial import Answered, Size, Tell
+from penstock.bench.outlet import Outlet
 from penstock.bench.plan import plan_of
 from penstock.bench.suites import SUITES
 from support.processes import QUICK_START
@@ -39,7 +40,9 @@ def test_a_suite_measures_checks_and_writes_what_it_promises(tmp_path: Path) -> 
     told: list[str] = []
     said = io.StringIO()
     path = tmp_path / "result.json"
-    is_right = compare.run(SMALL, tmp_path, told.append, Console(file=said, width=160), path)
+    is_right = compare.run(
+        SMALL, tmp_path, told.append, Outlet(Console(file=said, width=160), path)
+    )
     written = json.loads(path.read_text())
     assert list(written) == ["suite", "machine", "versions", "settings", "runs", "figures"]
     (run,) = written["runs"]
@@ -76,7 +79,7 @@ def test_a_planted_wrong_query_is_reported_and_the_right_one_beside_it_is_not(
     path = tmp_path / "answers.json"
     plan = answers.plan_of(("q2", "q18"), quick=True, redis="", samples=tmp_path)
     console = Console(file=said, width=80)
-    is_right = answers.run(plan, tmp_path, told.append, console, path, trying=planted)
+    is_right = answers.run(plan, tmp_path, told.append, Outlet(console, path), trying=planted)
     written = json.loads(path.read_text())
     figures = written["figures"]
     assert not is_right

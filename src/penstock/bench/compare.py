@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-
-from rich.console import Console
 
 from penstock.bench.campaigns import fill
 from penstock.bench.figures import figures
 from penstock.bench.harness import Harness, Open, Tell
 from penstock.bench.needs import require_all
+from penstock.bench.outlet import Outlet
 from penstock.bench.plan import Plan
+from penstock.bench.plot import draw
 from penstock.bench.record import in_file
-from penstock.bench.report import Result, result, write
+from penstock.bench.report import Result, result
 from penstock.bench.tables import show
 
 
@@ -25,42 +25,28 @@ def run(
     plan: Plan,
     folder: Path,
     tell: Tell,
-    console: Console,
-    json_file: Path | None = None,
-    plot_file: Path | None = None,
+    outlet: Outlet,
     *,
-    done: Callable[[], None] = lambda: None,
     opening: Open | None = None,
 ) -> bool:
-    """Run, show, write; whether every answer was right.
-
-    Interrupted, it shows and writes what was measured so far and then goes on being interrupted.
-    `done` is called before anything is shown.
-    """
-    require_all(plan, plot=plot_file is not None)
+    """Run, show, write; whether every answer was right."""
+    require_all(plan, plot=outlet.plot_file is not None)
     if plan.redis is not None:
         fill(plan.redis, plan.seed)
     harness = Harness(plan, folder, tell, opening)
-    try:
+    with outlet.reporting(partial(report, harness)):
         harness.execute()
-    finally:
-        done()
-        report(harness, console, json_file, plot_file)
     return not any(one.verdict.kind == "wrong" for one in harness.runs)
 
 
-def report(
-    harness: Harness, console: Console, json_file: Path | None, plot_file: Path | None
-) -> Result:
+def report(harness: Harness, outlet: Outlet) -> Result:
     found = figures(harness.runs)
     runs = [in_file(run) for run in harness.runs]
     whole = result(harness.plan.suite, harness.plan.settings(), runs, found)
-    if json_file is not None:
-        write(whole, json_file)
-    if harness.runs:
-        show(console, harness.plan, harness.runs, found, harness.skipped)
-    if plot_file is not None and harness.runs:
-        from penstock.bench.plot import draw
-
-        draw(harness.plan, harness.runs, plot_file)
+    outlet.put(
+        whole,
+        lambda console: show(console, harness.plan, harness.runs, found, harness.skipped),
+        lambda path: draw(harness.plan, harness.runs, path),
+        is_empty=not harness.runs,
+    )
     return whole

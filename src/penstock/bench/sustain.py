@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,9 +21,10 @@ from rich.table import Table
 from penstock.bench import systems
 from penstock.bench.harness import Open, Tell, rigs
 from penstock.bench.needs import require_all
+from penstock.bench.outlet import Outlet
 from penstock.bench.plan import LOCAL, Plan, plan_of
 from penstock.bench.record import Run, in_file, run_of
-from penstock.bench.report import Figure, result, write
+from penstock.bench.report import Figure, result
 from penstock.bench.suites import key_of, suite_of
 from penstock.errors import BadCall
 
@@ -118,26 +119,24 @@ def run(
     search: Search,
     folder: Path,
     tell: Tell,
-    console: Console,
-    json_file: Path | None = None,
+    outlet: Outlet,
     opening: Open | None = None,
-    *,
-    done: Callable[[], None] = lambda: None,
 ) -> list[Figure]:
-    """Search for every query and system; interrupted, what was found so far is shown and kept."""
+    """Search for every query and system."""
     for plan in search.plans:
         require_all(plan, plot=False)
     runs: list[Run] = []
     found: list[Figure] = []
     place = Path(tempfile.mkdtemp(prefix="penstock-sustain-", dir=folder))
     try:
-        for number, plan in enumerate(search.plans):
-            tried = _search_one(search, plan, place / str(number), tell, runs, opening or rigs())
-            found.append(figure(plan, tried))
+        with outlet.reporting(partial(_report, search, runs, found)):
+            for number, plan in enumerate(search.plans):
+                tried = _search_one(
+                    search, plan, place / str(number), tell, runs, opening or rigs()
+                )
+                found.append(figure(plan, tried))
     finally:
         shutil.rmtree(place, ignore_errors=True)
-        done()
-        _report(search, runs, found, console, json_file)
     return found
 
 
@@ -187,13 +186,13 @@ def _rate(tried: Tried) -> int:
     return tried.rate
 
 
-def _report(
-    search: Search, runs: list[Run], found: list[Figure], console: Console, json_file: Path | None
-) -> None:
+def _report(search: Search, runs: list[Run], found: list[Figure], outlet: Outlet) -> None:
     settings = msgspec.to_builtins(search)
     whole = result("sustain", settings, [in_file(run) for run in runs], found)
-    if json_file is not None:
-        write(whole, json_file)
+    outlet.put(whole, lambda console: _show(console, runs, found))
+
+
+def _show(console: Console, runs: list[Run], found: list[Figure]) -> None:
     table = Table(title="sustained rate", box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for name in ("query", "system", "events/s", "p99 ms", "rises ms/s", ""):
         table.add_column(name, justify="left" if name in ("query", "system", "") else "right")

@@ -32,6 +32,7 @@ def answers(
     folder: Path | None,
 ) -> None:
     from penstock.bench.answers import suite
+    from penstock.bench.outlet import Outlet
     from penstock.workloads.replay import samples_folder
 
     end_on_sigterm()
@@ -39,6 +40,6 @@ def answers(
     plan = suite.plan_of(queries, quick=quick, redis=redis, samples=samples)
     console = Console(highlight=False)
     with told(console, suite.steps(plan)) as (tell, done):
-        is_right = suite.run(plan, place(folder), tell, console, json_file, done=done)
+        is_right = suite.run(plan, place(folder), tell, Outlet(console, json_file, done=done))
     if not is_right:
         raise SystemExit(1)

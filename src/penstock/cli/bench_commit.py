@@ -32,12 +32,13 @@ def commit(
 ) -> None:
     from penstock.bench.commit import suite
     from penstock.bench.commit.plan import plan_of
+    from penstock.bench.outlet import Outlet
 
     end_on_sigterm()
     plan = plan_of(quick=quick, queries=queries, stores=stores, chosen=chosen, rate=rate)
     console = Console(highlight=False)
     console.print(f"{plan.steps} runs, about {plan.minutes:.0f} minutes on quiet cores")
     with told(console, plan.steps) as (tell, done):
-        is_right = suite.run(plan, place(folder), tell, console, json_file, plot_file, done=done)
+        is_right = suite.run(plan, place(folder), tell, Outlet(console, json_file, plot_file, done))
     if not is_right:
         raise SystemExit(1)

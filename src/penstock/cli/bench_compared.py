@@ -51,6 +51,7 @@ def _compare(
     redis: str | None = None,
 ) -> None:
     from penstock.bench import compare
+    from penstock.bench.outlet import Outlet
     from penstock.bench.plan import plan_of
     from penstock.bench.suites import SUITES as KNOWN
 
@@ -66,6 +67,8 @@ def _compare(
     )
     console = Console(highlight=False)
     with told(console, compare.steps(plan)) as (tell, done):
-        is_right = compare.run(plan, place(folder), tell, console, json_file, plot_file, done=done)
+        is_right = compare.run(
+            plan, place(folder), tell, Outlet(console, json_file, plot_file, done)
+        )
     if not is_right:
         raise SystemExit(1)

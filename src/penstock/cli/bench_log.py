@@ -34,6 +34,7 @@ def log(
     from penstock.bench.log import suite
     from penstock.bench.log.plan import FULL
     from penstock.bench.log.plan import QUICK as SHORT
+    from penstock.bench.outlet import Outlet
 
     end_on_sigterm()
     plan = SHORT if quick else FULL
@@ -41,4 +42,4 @@ def log(
         plan = msgspec.structs.replace(plan, backends=backends)
     console = Console(highlight=False)
     with told(console, plan.steps) as (tell, done):
-        suite.run(plan, place(folder), tell, console, json_file, plot_file, done=done)
+        suite.run(plan, place(folder), tell, Outlet(console, json_file, plot_file, done))

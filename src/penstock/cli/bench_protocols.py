@@ -46,6 +46,7 @@ def protocols(
     log: str,
     folder: Path | None,
 ) -> None:
+    from penstock.bench.outlet import Outlet
     from penstock.bench.protocols import spark, suite
     from penstock.bench.protocols.plan import plan_of
     from penstock.protocols.registry import GRAPHS
@@ -72,10 +73,7 @@ def protocols(
             on_spark if is_on_spark else None,
             place(folder),
             tell,
-            console,
-            json_file,
-            plot_file,
-            done=done,
+            Outlet(console, json_file, plot_file, done),
         )
     if not is_right:
         raise SystemExit(1)

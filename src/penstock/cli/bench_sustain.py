@@ -29,9 +29,10 @@ def sustain(
     folder: Path | None,
 ) -> None:
     from penstock.bench import sustain as suite
+    from penstock.bench.outlet import Outlet
 
     end_on_sigterm()
     search = suite.search_of(queries, chosen, quick=quick, rate_max=rate, store=store)
     console = Console(highlight=False)
     with told(console, suite.steps(search)) as (tell, done):
-        suite.run(search, place(folder), tell, console, json_file, done=done)
+        suite.run(search, place(folder), tell, Outlet(console, json_file, done=done))

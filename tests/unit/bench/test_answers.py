@@ -18,6 +18,7 @@ from penstock.bench.answers.report import figures, show
 from penstock.bench.answers.trial import Answered, Size, Tell, Trial, unchecked
 from penstock.bench.children import Engine
 from penstock.bench.driver import Command, Setup, Start
+from penstock.bench.outlet import Outlet
 from penstock.client.address import Address
 from penstock.errors import BadCall, TryAgain
 
@@ -148,7 +149,7 @@ def test_a_wrong_or_unchecked_answer_makes_the_whole_suite_fail(
 
     path = tmp_path / "answers.json"
     console = Console(file=io.StringIO(), width=80)
-    found = suite.run(plan("q4"), tmp_path, print, console, path, trying=trying)
+    found = suite.run(plan("q4"), tmp_path, print, Outlet(console, path), trying=trying)
     assert found is is_right
     written = json.loads(path.read_text())
     assert list(written) == ["suite", "machine", "versions", "settings", "runs", "figures"]
@@ -170,7 +171,7 @@ def test_what_was_checked_before_an_interrupt_is_written(
     path = tmp_path / "answers.json"
     console = Console(file=io.StringIO(), width=80)
     with pytest.raises(KeyboardInterrupt):
-        suite.run(plan(), tmp_path, print, console, path, trying=interrupted)
+        suite.run(plan(), tmp_path, print, Outlet(console, path), trying=interrupted)
     assert json.loads(path.read_text())["figures"]["Q4.rows"] == 900
     assert [one.name for one in tmp_path.iterdir()] == ["answers.json"]
 

@@ -20,6 +20,7 @@ from penstock.bench.commit.plan import Growth, Plan, Sustain
 from penstock.bench.commit.rig import Bench, Open, Told
 from penstock.bench.commit.trial import Trial
 from penstock.bench.latency import Sighting
+from penstock.bench.outlet import Outlet
 from penstock.bench.record import Noted
 from penstock.errors import TryAgain
 from penstock.workloads import send
@@ -176,8 +177,7 @@ def test_the_suite_writes_a_file_a_table_and_whether_it_is_right(tmp_path: Path)
         plan,
         tmp_path,
         lambda _: None,
-        Console(file=out, width=100),
-        tmp_path / "commit.json",
+        Outlet(Console(file=out, width=100), tmp_path / "commit.json"),
         opening=opening(fakes, []),
     )
     assert is_right

@@ -16,6 +16,7 @@ from rich.console import Console
 from penstock.bench import compare
 from penstock.bench.harness import Bench, Harness, Open
 from penstock.bench.latency import Sighting
+from penstock.bench.outlet import Outlet
 from penstock.bench.plan import Plan, plan_of, turns
 from penstock.bench.record import Noted
 from penstock.bench.suites import SUITES
@@ -100,7 +101,7 @@ def test_a_planted_fault_is_reported_and_keeps_out_of_the_figures(
     assert {(run.query, run.system) for run in bad} == {("q1", "penstock")}
     assert len(bad) == 3
     said = io.StringIO()
-    whole = compare.report(harness, Console(file=said, width=160), None, None)
+    whole = compare.report(harness, Outlet(Console(file=said, width=160)))
     assert whole.figures[headline] == 3
     assert "Q1.penstock.p99_ms" not in whole.figures
     assert whole.figures["Q18.penstock.p99_ms"] == 100
@@ -115,7 +116,7 @@ def test_a_wrong_answer_makes_the_whole_suite_fail(
         faults: dict[tuple[str, str], dict[str, object]] = {("tuned", "q18"): dict(fault)}
         console = Console(file=io.StringIO(), width=160)
         opening = faking(faults)
-        assert compare.run(PLAN, tmp_path, print, console, opening=opening) is is_right
+        assert compare.run(PLAN, tmp_path, print, Outlet(console), opening=opening) is is_right
 
 
 def test_systems_take_turns_in_going_first(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_what_was_measured_before_an_interrupt_is_written(
     path = tmp_path / "result.json"
     console = Console(file=io.StringIO(), width=160)
     with pytest.raises(KeyboardInterrupt):
-        compare.run(PLAN, tmp_path, print, console, path, opening=interrupted)
+        compare.run(PLAN, tmp_path, print, Outlet(console, path), opening=interrupted)
     written = json.loads(path.read_text())
     assert len(written["runs"]) == 4
     assert written["figures"]["Q1.tuned.p99_ms"] == 100

@@ -14,6 +14,7 @@ from penstock.bench.log import suite
 from penstock.bench.log.figures import figures
 from penstock.bench.log.plan import QUICK, SIZES, WRITERS
 from penstock.bench.log.recovery import steps
+from penstock.bench.outlet import Outlet
 from penstock.errors import BadCall
 from penstock.protocols import q8
 
@@ -76,5 +77,5 @@ def test_a_backend_that_cannot_run_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.setattr(jetstream, "nats_program", lambda: None)
     with pytest.raises(BadCall, match="there is no nats-server here"):
-        suite.run(QUICK, tmp_path, print, Console(file=io.StringIO()))
+        suite.run(QUICK, tmp_path, print, Outlet(Console(file=io.StringIO())))
     assert list(tmp_path.iterdir()) == []

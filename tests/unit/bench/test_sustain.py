@@ -16,6 +16,7 @@ from rich.console import Console
 from penstock.bench import sustain
 from penstock.bench.harness import Bench
 from penstock.bench.latency import Latencies, Sighting
+from penstock.bench.outlet import Outlet
 from penstock.bench.plan import Plan
 from penstock.bench.record import Noted, Run
 from penstock.bench.sustain import (
@@ -144,7 +145,7 @@ def test_a_search_finds_and_writes_what_a_system_can_hold(
     search = search_of(("q1",), ("tuned", "penstock"), quick=False)
     path = tmp_path / "sustain.json"
     console = Console(file=io.StringIO(), width=160)
-    sustain.run(search, tmp_path, lambda _: None, console, path, opening)
+    sustain.run(search, tmp_path, lambda _: None, Outlet(console, path), opening)
     found = json.loads(path.read_text())["figures"]
     assert found["Q1.tuned.sustained_per_s"] == pytest.approx(11_000, rel=0.2)
     assert found["Q1.penstock.sustained_per_s"] == pytest.approx(30_000, rel=0.2)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 
 from penstock import queries as registry
 from penstock.bench.answers import groups
@@ -17,7 +17,8 @@ from penstock.bench.answers.report import figures, show
 from penstock.bench.answers.trial import Answered, Size, Tell, Trial
 from penstock.bench.campaigns import fill
 from penstock.bench.needs import require_campaigns, require_port, require_queries
-from penstock.bench.report import Result, result, write
+from penstock.bench.outlet import Outlet
+from penstock.bench.report import Result, result
 from penstock.errors import BadCall
 from penstock.workloads import replay
 
@@ -92,31 +93,28 @@ def run(
     plan: Plan,
     folder: Path,
     tell: Tell,
-    console: Console,
-    json_file: Path | None = None,
+    outlet: Outlet,
     *,
-    done: Callable[[], None] = lambda: None,
     trying: Run = tried,
 ) -> bool:
-    """Run, show, write; whether every answer was right and none was left unchecked by a failure.
-
-    Interrupted, it shows and writes what was checked so far and then goes on being interrupted.
-    """
+    """Run, show, write; whether every answer was right and none was left unchecked by a failure."""
     require_queries(plan.queries)
     require_port()
     chosen, skipped = parts(plan)
     answered: list[Answered] = []
-    try:
+    with outlet.reporting(partial(_report, plan, answered, skipped)):
         for one in _each(plan, chosen, folder, tell, trying):
             answered += one
-    finally:
-        done()
-        found = figures(answered)
-        if json_file is not None:
-            write(in_file(plan, answered, skipped), json_file)
-        if answered or skipped:
-            show(console, answered, found, [(one.what, one.why) for one in skipped])
     return all(one.is_right for one in answered)
+
+
+def _report(plan: Plan, answered: list[Answered], skipped: list[Skipped], outlet: Outlet) -> None:
+    left_out = [(one.what, one.why) for one in skipped]
+    outlet.put(
+        in_file(plan, answered, skipped),
+        lambda console: show(console, answered, figures(answered), left_out),
+        is_empty=not answered and not skipped,
+    )
 
 
 def in_file(plan: Plan, answered: list[Answered], skipped: list[Skipped]) -> Result:

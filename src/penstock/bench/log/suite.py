@@ -10,18 +10,18 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 from penstock.bench import jetstream
 from penstock.bench.jetstream import REPLICAS
 from penstock.bench.log.figures import figures
 from penstock.bench.log.plan import EMBEDDED, JETSTREAM, Plan
+from penstock.bench.log.plot import draw
 from penstock.bench.log.tables import show
-from penstock.bench.needs import is_installed, require_plot
-from penstock.bench.report import Result, result, write
+from penstock.bench.outlet import Outlet
+from penstock.bench.report import Result, result
 from penstock.bench.worker import Job, ask
 from penstock.testing.nats_servers import NatsServers
 
@@ -150,37 +150,24 @@ def run(
     plan: Plan,
     folder: Path,
     tell: Tell,
-    console: Console,
-    json_file: Path | None = None,
-    plot_file: Path | None = None,
-    *,
-    done: Callable[[], None] = lambda: None,
+    outlet: Outlet,
 ) -> None:
-    """Run, show, write. Interrupted, it shows and writes what was measured so far and then goes on
-    being interrupted. `done` is called before anything is shown."""
+    """Run, show, write."""
     if JETSTREAM in plan.backends:
         jetstream.require_servers("--backend embedded")
-    if plot_file is not None:
-        require_plot(is_installed)
+    outlet.require()
     trial = Trial(plan, folder, tell)
-    try:
+    with outlet.reporting(partial(report, trial)):
         trial.execute()
-    finally:
-        done()
-        report(trial, console, json_file, plot_file)
 
 
-def report(
-    trial: Trial, console: Console, json_file: Path | None, plot_file: Path | None
-) -> Result:
+def report(trial: Trial, outlet: Outlet) -> Result:
     found = figures(trial.plan, trial.runs)
     whole = result(SUITE, trial.plan.settings(), trial.runs, found)
-    if json_file is not None:
-        write(whole, json_file)
-    if found:
-        show(console, trial.plan, found)
-    if plot_file is not None and found:
-        from penstock.bench.log.plot import draw
-
-        draw(trial.plan, found, plot_file)
+    outlet.put(
+        whole,
+        lambda console: show(console, trial.plan, found),
+        lambda path: draw(trial.plan, found, path),
+        is_empty=not found,
+    )
     return whole
