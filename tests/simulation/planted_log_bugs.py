@@ -229,8 +229,8 @@ UNFILTERED: dict[str, Any] = {"filters_records": False, "repeated": 0.2, "lost":
 ZOMBIES: dict[str, Any] = {"faults": (0, 3, 0, 3, 0, 0, 0), "fault_rate": 0.08, "tasks": 1}
 RESTARTS: dict[str, Any] = {"faults": (1, 0, 0, 0, 0, 4, 0), "fault_rate": 0.08}
 # Speeds: messages, producers, query, tasks, publishing, applying, readers, collector, state, late
-# copies.
-SMALL: dict[str, Any] = {"tasks": 0, "substreams": 1, "attempts_max": 1, "cut_max": 1}
+# copies, those who change streams and queries.
+SMALL: dict[str, Any] = {"tasks": 0, "substreams": 1, "attempts_max": 1, "cut_max": 1, "changes": 0}
 TRIMS: dict[str, Any] = {
     **SMALL,
     "servers": 1,
@@ -265,7 +265,7 @@ LAGS: dict[str, Any] = {
     "speeds": (8.0, 1.0, 6.0, 1.0, 6.0, 6.0, 0.05, 0.0, 0.0, 0.1),
 }
 
-PLANTED: dict[str, Planted] = {
+LOG: dict[str, Planted] = {
     "fence missing": Planted(LogParts(replica=FenceMissing), "invariant 5", ZOMBIES),
     "fence checked before the append": Planted(
         LogParts(server=FenceCheckedBeforeTheAppend, replica=FenceMissing),

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from penstock.testing import LogOutcome, LogSetup, Violation, simulate_log
-from simulation.planted_log_bugs import PLANTED
+from simulation.planted_life_bugs import LIFE
+from simulation.planted_log_bugs import LOG
+
+PLANTED = LOG | LIFE
 
 WORLDS: dict[str, dict[str, Any]] = {
     "one server that has the log to itself": {"servers": 1},
@@ -32,6 +35,7 @@ def test_every_invariant_holds_whatever_goes_wrong(world: str, seeds: range) -> 
     assert sum(one.runs for one in outcomes) > 2 * len(outcomes)
     assert sum(one.batches for one in outcomes) > 2 * len(outcomes)
     assert sum(one.trims for one in outcomes) > len(outcomes)
+    assert sum(one.changes for one in outcomes) > len(outcomes)
     if WORLDS[world].get("servers", 1) > 1:
         assert sum(one.loads for one in outcomes) > len(outcomes) / 20
 

@@ -13,6 +13,7 @@ from penstock.log.upkeep import Register
 from penstock.model.ids import BEFORE_ALL, StreamName
 from penstock.settings import Settings
 from penstock.testing.simulate_log_base import Base
+from penstock.testing.simulate_log_life import Owner, SideProducer, SideReader, SideRun, columns
 from penstock.testing.simulate_log_readers import PositionReader, RawReader, Reader
 from penstock.testing.simulate_log_servers import PATIENCE, Client, Cluster, Server
 from penstock.testing.simulate_log_setup import INPUT, OUTPUT
@@ -32,7 +33,9 @@ class LogParts:
     replica: type[Replica] = Replica
     base: type[Base] = Base
     server: type[Server] = Server
+    producer: type[Producer] = Producer
     run: type[Run] = Run
+    side_run: type[SideRun] = SideRun
     task: type[Task] = Task
     raw_reader: type[RawReader] = RawReader
     position_reader: type[PositionReader] = PositionReader
@@ -74,16 +77,27 @@ class Cast:
         self.faults = 0
         self.collector = Client("collector")
         self._make_streams()
-        self.producers = [Producer(cluster, f"p{n}") for n in range(self.setup.producers)]
+        self.producers = [parts.producer(cluster, f"p{n}") for n in range(self.setup.producers)]
         self.query = Line(lambda number: parts.run(cluster, truth, number))
         self.tasks = [self._task_line(f"task{n}") for n in range(self.setup.tasks)]
+        self.owner, self.side_producer = Owner(cluster, truth), SideProducer(cluster)
+        self.side = Line(lambda number: parts.side_run(cluster, truth, number))
+        self.side_reader = SideReader(cluster, truth)
         for line in self.lines:
             line.start()
         self.readers = self._readers()
 
     @property
     def lines(self) -> list[Line]:
-        return [self.query, *self.tasks]
+        return [self.query, self.side, *self.tasks]
+
+    @property
+    def changing(self) -> list[Client]:
+        """Those who change streams and queries or live with that, and have something to do."""
+        found = [one for one in (self.owner, self.side_producer) if not one.is_done]
+        runs = [one for one in self.side.everyone if one.calls or not one.is_done]
+        reader = [] if self.side_reader.is_done() else [self.side_reader]
+        return [*found, *runs, *reader]
 
     def _task_line(self, name: str) -> Line:
         self.cluster.agree(Register("group", name, StreamName(INPUT), BEFORE_ALL))
@@ -92,13 +106,14 @@ class Cast:
     def _make_streams(self) -> None:
         """Before anything goes wrong."""
         for name in (INPUT, OUTPUT):
-            self.cluster.agree(CreateStream(StreamName(name), b"", self.setup.substreams, None))
+            stream, count = StreamName(name), self.setup.substreams
+            self.cluster.agree(CreateStream(stream, columns(1), count, None))
         self.cluster.agree(Register("query", QUERY, StreamName(INPUT), BEFORE_ALL))
 
     def _readers(self) -> list[Reader]:
         cluster, truth, parts = self.cluster, self.truth, self.parts
         found: list[Reader] = [parts.raw_reader(cluster, truth, FREE_TAG)]
-        for place in range(self.setup.substreams):
+        for place in range(self.setup.places):
             for stream in (INPUT, OUTPUT):
                 found.append(parts.position_reader(cluster, truth, stream, place))
                 found.append(parts.raw_reader(cluster, truth, f"s/{stream}/{place}"))
@@ -106,8 +121,8 @@ class Cast:
                 parts.raw_reader(cluster, truth, output_tag(f"task{n}", place))
                 for n in range(self.setup.tasks)
             ]
-        if self.setup.substreams > 1:
-            tags = [f"s/{OUTPUT}/{place}" for place in range(self.setup.substreams)]
+        if self.setup.places > 1:
+            tags = [f"s/{OUTPUT}/{place}" for place in range(self.setup.places)]
             found.append(parts.raw_reader(cluster, truth, *tags))
         return found
 
@@ -133,12 +148,12 @@ class Cast:
     def fault(self) -> None:
         self.faults += 1
         faults = (
-            lambda: self.crash_writer([self.query]),
-            lambda: self.leave_zombie([self.query]),
+            lambda: self.crash_writer([self.query, self.query, self.query, self.side]),
+            lambda: self.leave_zombie([self.query, self.query, self.query, self.side]),
             lambda: self.crash_writer(self.tasks),
             lambda: self.leave_zombie(self.tasks),
             self.crash_server,
-            lambda: self.rng.choice(self.readers).crash(),
+            lambda: self.rng.choice([*self.readers, self.side_reader]).crash(),
             self.jump,
         )
         self.rng.choices(faults, self.setup.faults)[0]()

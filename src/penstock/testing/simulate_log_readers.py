@@ -78,7 +78,7 @@ class PositionReader(Client):
         self.given = []
 
     def is_done(self) -> bool:
-        shown = self.truth.by_position.get(self.tag, [])
+        shown = self.truth.shown(self.tag, raw=False)
         is_read = not shown or self.position >= shown[-1].by
         return is_read and self.moved == self.position and not self.calls
 
@@ -201,7 +201,7 @@ class RawReader(Client):
 
     def is_done(self) -> bool:
         return not self.calls and all(
-            not (shown := self.truth.by_reading.get(tag, [])) or self.read >= shown[-1].by
+            not (shown := self.truth.shown(tag, raw=True)) or self.read >= shown[-1].by
             for tag in self.tags
         )
 

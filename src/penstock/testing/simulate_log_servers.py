@@ -173,6 +173,7 @@ class Cluster:
         self.lost, self.repeated = setup.lost, setup.repeated
         self.now_ms = setup.started_at_ms
         self.step = 0
+        self.agreed = 0
         self.stream: list[Delivered] = []
         self.base = Base()
         self.last_on: dict[str, Lsn] = {}
@@ -194,7 +195,11 @@ class Cluster:
         return self.rng.choice(self.up() or self.servers)
 
     def agree(self, operation: Operation) -> None:
-        """Apply an operation everywhere at once, as if nothing could go wrong."""
+        """Apply an operation everywhere at once, as if nothing could go wrong.
+
+        Who observes is told under places before those of all operations that are called.
+        """
+        self.agreed -= 1
         if not self.alone:
             id = OperationId(b"agreed: ", len(self.stream) + 1)
             self.published[id] = operation
@@ -202,9 +207,12 @@ class Cluster:
                 self.put(message)
         for server in self.servers:
             if self.alone:
-                server.replica.apply(operation, self.now_ms)
+                applied = server.replica.apply(operation, self.now_ms)
+                self.observe(server.slot, self.agreed, operation, applied)
             while server.replica.followed < len(self.stream):
-                server.replica.follow(self.stream[server.replica.followed])
+                found = server.replica.follow(self.stream[server.replica.followed])
+                if found is not None:
+                    self.observe(server.slot, self.agreed, operation, found[1])
             server.replica.sync()
 
     # Between clients and servers.

@@ -26,15 +26,17 @@ class LogSetup:
     attempts_max: int = 2
     tasks: int = 1
     span_max: int = 3  # records a task marks at once
+    changes: int = 4  # of streams and queries: columns, substreams, deleted, reset
     # How often each goes on: messages between clients and servers, producers, the query, tasks,
     # publishing, applying, readers, the collector of garbage, writing the state down and purging,
-    # late copies of messages.
-    speeds: tuple[float, ...] = (4.0, 1.0, 2.0, 2.0, 3.0, 4.0, 1.0, 0.3, 0.1, 0.3)
+    # late copies of messages, and those who change streams and queries or live with that.
+    speeds: tuple[float, ...] = (4.0, 1.0, 2.0, 2.0, 3.0, 4.0, 1.0, 0.3, 0.1, 0.3, 1.0)
     lost: float = 0.05  # of messages between clients and servers, and servers and the stream
     repeated: float = 0.05
     fault_rate: float = 0.03
     # How often each is the fault: the query crashes, is left as a zombie, a task crashes, is left
-    # as a zombie, a server crashes, a reader crashes, the clock jumps.
+    # as a zombie, a server crashes, a reader crashes, the clock jumps. Now and
+    # then it is the query that is reset instead.
     faults: tuple[int, ...] = (1, 1, 1, 1, 1, 1, 1)
     fault_steps: int = 250
     steps_max: int = 10_000
@@ -44,6 +46,11 @@ class LogSetup:
     filters_records: bool = True  # the log does; its readers always do
     trim_after_ms: int = 500
     started_at_ms: int = 1_000_000
+
+    @property
+    def places(self) -> int:
+        """Substreams of the streams that grow, in the end."""
+        return self.substreams + (1 if self.changes else 0)
 
     @classmethod
     def draw(cls, rng: random.Random) -> LogSetup:
@@ -65,6 +72,7 @@ class LogSetup:
                     (0.2, 1.0),
                     (0.02, 0.2),
                     *((0.1, 0.5),) * 2,
+                    (0.5, 2.0),
                 )
             ),
             lost=rng.choice((0.0, 0.05, 0.15)),
@@ -75,4 +83,5 @@ class LogSetup:
             unknown_max=rng.choice((1, 3, 8, 1000)),
             filters_records=rng.random() < 0.7,
             trim_after_ms=rng.choice((0, 300, 2_000)),
+            changes=rng.choice((0, 0, 3, 6)),
         )

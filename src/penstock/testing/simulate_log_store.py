@@ -138,12 +138,15 @@ class Replica:
         kind = StoreView if self.setup.filters_records else Unfiltered
         return kind(self.txn, self.tables, wall_ms, places)
 
+    def decide(self, operation: Operation, view: StoreView) -> Plan | PenstockError:
+        return decided(operation, view)
+
     def apply(
         self, operation: Operation, wall_ms: int, places: tuple[Place, ...] | None = None
     ) -> Applied:
         """Decide on the operation as the log is now, and carry the plan out."""
         view = self.look(operation, wall_ms, places)
-        plan = decided(operation, view)
+        plan = self.decide(operation, view)
         if isinstance(plan, PenstockError):
             return Applied(plan)
         if plan.changes:
@@ -152,8 +155,8 @@ class Replica:
 
     def follow(self, message: Delivered) -> tuple[OperationId, Applied] | None:
         """Apply the next message; the operation that is complete with it, and its outcome."""
-        looks_elsewhere = type(self).look is not Replica.look or not self.setup.filters_records
-        kind = partial(Looking, self) if looks_elsewhere else Replay
+        own = (type(self).look, type(self).decide) != (Replica.look, Replica.decide)
+        kind = partial(Looking, self) if own or not self.setup.filters_records else Replay
         replay = kind(self.txn, self.tables, self.producers_max)
         noted = Noted()
         replay.news = noted

@@ -25,9 +25,12 @@ from penstock.log.contract import (
     Operation,
     TakeQuery,
 )
+from penstock.log.upkeep import DeleteQuery, ResetQuery
 from penstock.model.ids import Lsn
 from penstock.model.marker import Marker, TakeOver
 from penstock.model.progress import Claim, Progress, decode_control
+from penstock.testing.simulate_log_lives import Lives
+from penstock.testing.simulate_log_setup import INPUT
 from penstock.testing.simulate_log_store import Applied
 from penstock.testing.simulate_setup import Violation
 
@@ -55,8 +58,11 @@ class Truth:
         self.winners: dict[tuple[str, int, int, int], tuple[Lsn, ...]] = {}
         self.appended: dict[tuple[str, int], Lsn] = {}
         self.spans = self.trims = 0
+        self.marked_by: dict[str, int] = {}
         self.claims: dict[str, int] = {}
         self.operations = 0
+        self.lives = Lives()
+        self.gone: set[str] = set()  # queries that are deleted
 
     def observe(self, server: int, place: int, operation: Operation, outcome: Applied) -> None:
         before = self.outcomes.setdefault(place, outcome)
@@ -70,15 +76,25 @@ class Truth:
         self.operations += 1
         if outcome.plan is not None and outcome.plan.removal is not None:
             self.trims += 1
+        if outcome.refusal is None:
+            self.lives.observe(operation, outcome)
         entries = outcome.plan.entries if outcome.plan is not None else ()
         for entry in entries:
             self.entries[entry.head.lsn] = entry
-        if not entries:
-            return
+        if outcome.refusal is None and isinstance(operation, DeleteQuery):
+            self._forget(operation.query)
+            self.gone.add(operation.query)
+        if entries:
+            self._put(operation, entries)
+
+    def _put(self, operation: Operation, entries: tuple[Entry, ...]) -> None:
         match operation:
             case AppendRows():
                 self._rows(operation, entries)
             case TakeQuery():
+                self._taken(entries[0])
+            case ResetQuery():
+                self._forget(operation.query)
                 self._taken(entries[0])
             case AppendFiles():
                 self._files(operation)
@@ -87,9 +103,15 @@ class Truth:
             case AppendRecord():
                 self._record(operation, entries[0])
 
+    def _forget(self, query: str) -> None:
+        """It begins with batch 0 again; its instances count on."""
+        self.batches.pop(query, None)
+        self.cuts = {key: cut for key, cut in self.cuts.items() if key[0] != query}
+
     def _rows(self, operation: AppendRows, entries: tuple[Entry, ...]) -> None:
         if operation.producer is not None and operation.sequence is not None:
-            key = (operation.producer, operation.sequence)
+            life = self.lives.there[operation.stream].id
+            key = (f"{operation.producer} in {life}", operation.sequence)
             if key in self.appended:
                 raise Violation(
                     f"invariant 8: {key} was appended at {self.appended[key]} and again at "
@@ -98,7 +120,8 @@ class Truth:
             self.appended[key] = entries[0].head.lsn
         commit = entries[-1].head.lsn
         for rank, entry in enumerate(entries):
-            lsn, tag, value = entry.head.lsn, entry.head.tags[0], entry.payload.decode()
+            lsn, value = entry.head.lsn, entry.payload.decode()
+            tag = self.lives.key(entry.head.tags[0])
             insort(self.by_position.setdefault(tag, []), Shown(commit, rank, lsn, value))
             insort(self.by_reading.setdefault(tag, []), Shown(lsn, 0, lsn, value))
 
@@ -107,9 +130,11 @@ class Truth:
         if taken.instance != self.instances.get(taken.query, 0) + 1:
             raise Violation(f"invariant 5: {taken} follows instance {self.instances}")
         self.instances[taken.query] = taken.instance
+        self.gone.discard(taken.query)
 
     def _files(self, operation: AppendFiles) -> None:
         for file in operation.files:
+            self._check_cut(file.payload)
             cut = self.cuts.setdefault((operation.query, operation.batch), file.payload)
             if cut != file.payload:
                 raise Violation(
@@ -117,10 +142,15 @@ class Truth:
                     f"as {file.payload!r} by instance {operation.instance}"
                 )
 
+    def _check_cut(self, payload: bytes) -> None:
+        cut = msgspec.json.decode(payload, type=tuple[int, ...])
+        if cut:
+            self.lives.check_cut(INPUT, *cut)
+
     def _marked(self, entry: Entry) -> None:
         marker = msgspec.json.decode(entry.payload, type=Marker)
         query, batch = marker.query, marker.batch
-        if marker.instance != self.instances.get(query):
+        if query in self.gone or marker.instance != self.instances.get(query):
             raise Violation(
                 f"invariant 5: instance {marker.instance} marked batch {batch} under instance "
                 f"{self.instances.get(query)}"
@@ -130,8 +160,9 @@ class Truth:
                 f"invariant 5: batch {batch} is marked after {self.batches.get(query, -1)}"
             )
         self.batches[query] = batch
-        cut = msgspec.json.decode(self.cuts[query, batch], type=tuple[int, int])
-        if tuple(marker.positions.values()) != (cut[1],):
+        self.marked_by[query] = self.marked_by.get(query, 0) + 1
+        cut = msgspec.json.decode(self.cuts[query, batch], type=tuple[int, ...])
+        if tuple(marker.positions.values()) != cut[1:]:
             raise Violation(f"invariant 6: batch {batch} was cut as {cut}, not {marker.positions}")
         rank = 0
         for write in marker.writes:
@@ -148,8 +179,10 @@ class Truth:
     def _show(self, lsn: Lsn, by: Lsn, rank: int) -> None:
         there = self.entries[lsn]
         shown = Shown(by, rank, lsn, there.payload.decode())
-        insort(self.by_position.setdefault(there.head.tags[0], []), shown)
-        insort(self.by_reading.setdefault(there.head.tags[0], []), shown)
+        self.lives.check_shown(lsn, by, there.head.tags[0])
+        tag = self.lives.key(there.head.tags[0])
+        insort(self.by_position.setdefault(tag, []), shown)
+        insort(self.by_reading.setdefault(tag, []), shown)
 
     def _record(self, operation: AppendRecord, entry: Entry) -> None:
         head = entry.head
@@ -190,8 +223,13 @@ class Truth:
 
     def until(self, tag: str, last: int, *, raw: bool) -> list[Shown]:
         """What a reader of the tag must have been given once it has come to `last`."""
-        shown = (self.by_reading if raw else self.by_position).get(tag, [])
+        shown = self.shown(tag, raw=raw)
         return shown[: bisect_right(shown, last, key=lambda one: one.by)]
+
+    def shown(self, tag: str, *, raw: bool, life: int | None = None) -> list[Shown]:
+        """Everything committed under the tag, of the stream that is there or of the one named."""
+        key = self.lives.key(tag) if life is None else f"{tag}#{life}"
+        return (self.by_reading if raw else self.by_position).get(key, [])
 
 
 def _plain(applied: Applied) -> object:

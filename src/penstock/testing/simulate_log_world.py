@@ -17,12 +17,12 @@ from penstock.testing.simulate_log_servers import Cluster, Server
 from penstock.testing.simulate_log_setup import INPUT, OUTPUT, STEP_MS, LogSetup
 from penstock.testing.simulate_log_tasks import output_tag
 from penstock.testing.simulate_log_truth import Truth
-from penstock.testing.simulate_log_writers import FREE_TAG
+from penstock.testing.simulate_log_writers import FREE_TAG, QUERY
 from penstock.testing.simulate_setup import Violation
 
 SYNC_RATE = 0.1
 TRIES = 30
-QUIET = list(accumulate((4.0, 1.0, 1.0, 1.0, 2.0, 8.0, 1.0, 0.2, 0.01, 0.5)))
+QUIET = list(accumulate((4.0, 1.0, 1.0, 1.0, 2.0, 8.0, 1.0, 0.2, 0.01, 0.5, 1.0)))
 IDLE_STEPS = 15
 """How far time moves on when nobody has anything to do."""
 STORY_LINES = 40
@@ -41,6 +41,7 @@ class LogOutcome:
     batches: int
     spans: int
     trims: int
+    changes: int
     loads: int
 
 
@@ -123,6 +124,7 @@ class LogWorld:
         return (
             all(producer.is_done for producer in self.cast.producers)
             and not any(line.zombies for line in self.cast.lines)
+            and not self.cast.changing
             and not self.cast.down
             and not self.cluster.mail
             and not self.cluster.behind()
@@ -131,21 +133,19 @@ class LogWorld:
         )
 
     def _is_copied(self) -> bool:
-        inputs = sum(len(self.truth.by_position.get(f"s/{INPUT}/{n}", [])) for n in self._places())
-        outputs = sum(
-            len(self.truth.by_position.get(f"s/{OUTPUT}/{n}", [])) for n in self._places()
-        )
+        inputs = sum(len(self.truth.shown(f"s/{INPUT}/{n}", raw=False)) for n in self._places())
+        outputs = sum(len(self.truth.shown(f"s/{OUTPUT}/{n}", raw=False)) for n in self._places())
         return inputs == outputs and all(
             inputs
             == sum(
-                len(self.truth.by_reading.get(output_tag(f"task{task}", n), []))
+                len(self.truth.shown(output_tag(f"task{task}", n), raw=True))
                 for n in self._places()
             )
             for task in range(self.setup.tasks)
         )
 
     def _places(self) -> range:
-        return range(self.setup.substreams)
+        return range(self.setup.places)
 
     def at_end(self) -> None:
         """Exactly once, from the producers' own word to every reader; and every copy is whole."""
@@ -172,14 +172,15 @@ class LogWorld:
             raise Violation(f"invariant 8: of the free records {lost} are lost; there is {free}")
 
     def _values(self, tag: str) -> list[str]:
-        return [one.value for one in self.truth.by_reading.get(tag, [])]
+        return [one.value for one in self.truth.shown(tag, raw=True)]
 
     def _waiting(self) -> str:
         cast = self.cast
         return (
             f"producers {[one.is_done for one in cast.producers]}, query {cast.query.current.phase}"
             f", tasks {[line.current.phase for line in cast.tasks]}, copied {self._is_copied()}, "
-            f"readers {[reader.is_done() for reader in cast.readers]}"
+            f"readers {[reader.is_done() for reader in cast.readers]}, changing "
+            f"{[one.name for one in cast.changing]}"
         )
 
 
@@ -224,6 +225,7 @@ KINDS: tuple[tuple[Things, Callable[[LogWorld, Any], object]], ...] = (
         lambda world, _: world.write_down(),
     ),
     (lambda world: world.cluster.late, lambda world, _: world.put_late()),
+    (reachable(lambda world: world.cast.changing), lambda world, one: one.act()),
 )
 
 
@@ -257,8 +259,9 @@ def simulate_log(
         truth.operations,
         world.cast.query.starts,
         world.cast.faults,
-        sum(last + 1 for last in truth.batches.values()),
+        truth.marked_by.get(QUERY, 0),
         truth.spans,
         truth.trims,
+        truth.lives.changes,
         world.cluster.base.loads,
     )

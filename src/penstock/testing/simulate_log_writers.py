@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,10 +21,12 @@ from penstock.log.contract import (
     StreamRecord,
     TakeQuery,
 )
-from penstock.log.index import Range, check_position, entries_in, latest
+from penstock.log.index import Range, check_position, end_of_batch, entries_in, latest
 from penstock.log.store import StoreView
+from penstock.log.upkeep import Shape
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import FileRef, Marker, Stamp, Write
+from penstock.testing.simulate_log_lives import place_of
 from penstock.testing.simulate_log_servers import Call, Client, Cluster, Server
 from penstock.testing.simulate_log_setup import INPUT, OUTPUT
 from penstock.testing.simulate_log_truth import Truth
@@ -38,6 +41,15 @@ QUERY = QueryId("q")
 def draft(substream: int, value: str) -> Draft:
     payload = value.encode()
     return Draft(Substream(substream), payload, 1, xxhash.xxh3_64_intdigest(payload))
+
+
+def routed(stream: StreamRecord, values: Sequence[str]) -> tuple[Draft, ...]:
+    """Rows by their keys, which are the rows themselves."""
+    return tuple(draft(place_of(value, stream.substreams), value) for value in values)
+
+
+def shape_of(stream: StreamRecord) -> Shape:
+    return Shape(stream.id, len(stream.versions), stream.substreams)
 
 
 def stream_of(view: StoreView, name: str) -> StreamRecord:
@@ -87,21 +99,32 @@ class Producer(Client):
             return
         self.sent += 1
         count = rng.choice((1, 1, 2, 3))
-        drafts = tuple(
-            draft(rng.randrange(cluster.setup.substreams), f"{self.name}.{self.sent}.{n}")
-            for n in range(count)
-        )
-        cluster.call(self, AppendRows(StreamName(INPUT), drafts, self.name, self.sent))
+        self.append(tuple(f"{self.name}.{self.sent}.{n}" for n in range(count)), self.sent)
         record = f"{self.name}.{self.sent}".encode()
         cluster.call(
             self, AppendRecord((FREE_TAG,), record, producer=f"{self.name}.free", seq=self.sent)
         )
 
+    def append(self, values: Sequence[str], sequence: int) -> None:
+        stream = stream_of(self.cluster.any_up().replica.view(), INPUT)
+        drafts = routed(stream, values)
+        operation = AppendRows(stream.name, drafts, self.name, sequence, self.shape(stream))
+        self.cluster.call(self, operation)
+
+    def shape(self, stream: StreamRecord) -> Shape | None:
+        return shape_of(stream)
+
     def answered(self, call: Call) -> None:
-        if call.outcome is None or call.outcome.refusal is not None:
+        refusal = call.outcome.refusal if call.outcome is not None else None
+        if refusal is not None and refusal.code != "stream_altered":
             raise unexpected(call)
         if isinstance(call.operation, AppendRows):
-            self.answers += [one.payload.decode() for one in call.operation.drafts]
+            values = [one.payload.decode() for one in call.operation.drafts]
+            if refusal is not None:
+                assert call.operation.sequence is not None  # all of its own have one
+                self.append(values, call.operation.sequence)
+            else:
+                self.answers += values
         elif isinstance(call.operation, AppendRecord):
             self.free_answers.append(call.operation.payload.decode())
 
@@ -183,7 +206,8 @@ class Run(Client):
         if not commits:
             return
         count = self.cluster.rng.randint(1, min(len(commits), self.cluster.setup.cut_max))
-        self.cut = (self.position, commits[count - 1].lsn)
+        until = end_of_batch(view, stream, Lsn(self.position), commits[count - 1].lsn, None, None)
+        self.cut = (self.position, until)
         payload = msgspec.json.encode(self.cut)
         file = FileDraft(
             FilePath(f"offsets/{self.batch}"), payload, xxhash.xxh3_64_intdigest(payload)
@@ -193,7 +217,7 @@ class Run(Client):
     def compute(self, server: Server) -> None:
         """Launch attempts, and let each append what it has left; the first to end wins."""
         setup, rng = self.cluster.setup, self.cluster.rng
-        open_ = [p for p in range(setup.substreams) if p not in self.won]
+        open_ = [p for p in range(setup.places) if p not in self.won]
         if not open_:
             self.phase = "mark"
             return
@@ -219,10 +243,11 @@ class Run(Client):
         rng = self.cluster.rng
         asked = Range(stream, Lsn(self.cut[0]), Lsn(self.cut[1]), Substream(partition))
         drafts = []
+        places = stream_of(view, OUTPUT).substreams
         self.tried += 1
         for _, lsn in entries_in(view, asked):
             value = bytes(view.payload(lsn)).decode()
-            place = rng.randrange(self.cluster.setup.substreams)
+            place = rng.randrange(places)
             drafts.append(draft(place, f"{value}|{self.number}.{self.tried}"))
         split = rng.randint(0, len(drafts))
         left = [part for part in (tuple(drafts[:split]), tuple(drafts[split:])) if part]
