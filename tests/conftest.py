@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from penstock.client import Client
+from penstock.testing.nats_servers import NatsServers, nats_program
 from support.processes import ServerProcess
 
 # The same histories every time, so that a run can be had again; set the variable to look further.
@@ -17,6 +18,7 @@ settings.register_profile("same", derandomize=True)
 if not os.environ.get("PENSTOCK_EXPLORE"):
     settings.load_profile("same")
 
+NO_NATS = "skipped, because there is no nats-server here: install Debian's nats-server"
 MARKED_FOLDERS = ("spark", "cluster", "faults", "packaging")
 
 
@@ -35,6 +37,15 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPr
     server = ServerProcess(tmp_path_factory.mktemp("server")).start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
+    """Three real servers of JetStream for all tests that leave them running."""
+    if nats_program() is None:
+        pytest.skip(NO_NATS)
+    with NatsServers(tmp_path_factory.mktemp("nats")) as servers:
+        yield servers
 
 
 @pytest.fixture

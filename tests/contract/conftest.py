@@ -10,23 +10,11 @@ import pytest
 
 from penstock.log.local import LocalLog
 from penstock.settings import Settings
-from penstock.testing.nats_servers import NatsServers, nats_program
 from support.backends import Backend, EmbeddedBackend, JetStreamBackend
 from support.logs import ManualClock
 
-NO_NATS = "skipped, because there is no nats-server here: install Debian's nats-server"
-
 Opening = Callable[[Settings | None], AbstractContextManager[Backend]]
 _names = (f"log-{number}" for number in itertools.count())
-
-
-@pytest.fixture(scope="session")
-def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
-    """Three real servers for all tests that leave them running."""
-    if nats_program() is None:
-        pytest.skip(NO_NATS)
-    with NatsServers(tmp_path_factory.mktemp("nats")) as servers:
-        yield servers
 
 
 @pytest.fixture(scope="session", params=["embedded", "jetstream"])

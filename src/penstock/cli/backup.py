@@ -20,7 +20,8 @@ def backup(folder: Path, **server: Any) -> None:
     """Copy the log of a running server to a new FOLDER, as it is at one moment.
 
     Appends go on meanwhile; what is trimmed while the copy is read is not reused until it is done.
-    The server's token is not copied. A log in JetStream is backed up with the tools of NATS.
+    The server's token is not copied. Of a log in JetStream it is all that this server has applied,
+    and is restored as a log in a folder; docs/jetstream.md says how to get the streams back.
 
     \b
     Example: penstock backup backups/monday

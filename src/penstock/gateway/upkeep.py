@@ -12,7 +12,6 @@ from penstock.gateway.bodies import AlterBody, TrimBody, bad_request, body_of, q
 from penstock.gateway.control import described, json_answer
 from penstock.gateway.state import Gateway, gateway_of
 from penstock.log.contract import StreamRecord, Taken
-from penstock.log.embedded import EmbeddedLog
 from penstock.log.upkeep import (
     AlterStream,
     DeleteQuery,
@@ -114,14 +113,10 @@ async def collect(request: web.Request) -> web.Response:
 async def back_up(request: web.Request) -> web.StreamResponse:
     """`GET /v1/backup`: the store's file as it is at one moment, while appends go on.
 
+    Before a log in JetStream that is this server's index, which holds everything it has answered.
     While it is read, what is trimmed is not reused: a slow reader makes the file grow.
     """
     gateway = gateway_of(request)
-    if not isinstance(gateway.log, EmbeddedLog):
-        raise bad_request(
-            "this server's log is not in its own folder, which holds an index that can be made "
-            "again; back up the streams of JetStream with the tools of NATS"
-        )
     answer = web.StreamResponse(headers={"Content-Type": "application/octet-stream"})
     await answer.prepare(request)
     source, sink = os.pipe()

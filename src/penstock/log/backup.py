@@ -3,6 +3,9 @@
 A backup is a folder with the store's file as it was at one moment, and its format. The token is
 not in it: a restored server makes one.
 
+The index of a log in JetStream holds all of that log, up to the last message its server has
+applied, so a copy of it is a backup like any other, and is restored as a log of its own.
+
 A restored log lacks what came after the backup. So that nobody mistakes new entries for those, the
 places after its end are left out (`GAP` of them) and a position among them is refused by name; and
 every query counts on from an instance that no run from before can have had.
@@ -21,6 +24,7 @@ import msgspec
 
 from penstock.errors import BadCall, Damaged
 from penstock.log.folder import Folder, check_whole
+from penstock.log.jetstream.baseline import is_whole
 from penstock.log.kept import GAPS
 from penstock.log.layout import TABLES, Tables
 from penstock.log.repair import first_damaged
@@ -31,6 +35,9 @@ from penstock.settings import Settings
 GAP = 1 << 32
 INSTANCES = 1 << 20
 """More entries, and more runs of a query, than can have come after a backup."""
+OF_MESSAGES = ("parts", "parts_of", "published", "subjects")
+"""What an index knows of the messages of its stream: nothing that a log of its own needs. An
+operation of which only some messages had come was never answered, and has not taken place."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def restore(backup: Path, target: Path, settings: Settings) -> Restored:
 
     1. refuse a folder that is not empty: nothing is ever written over;
     2. copy the file and see that it is whole, down to the checksums of its last entries;
-    3. leave the gap, and move the queries on;
+    3. forget the stream it may have been the index of, leave the gap, and move the queries on;
     4. say that the folder is complete, so that a server may use it.
     """
     source = backup / "log" / "data.mdb"
@@ -126,6 +133,14 @@ def _moved_on(store: Path, settings: Settings) -> Restored:
                     "older one",
                     code="damaged",
                 )
+            if not is_whole(view):
+                raise Damaged(
+                    "the backup is of an index whose rows were still being fetched from the "
+                    "stream; take an older one, or make it again",
+                    code="damaged",
+                )
+            for table in OF_MESSAGES:
+                txn.drop(tables[table], delete=False)
             first = view.next_lsn
             queries = list(view.queries())
             for query in queries:

@@ -30,13 +30,14 @@ _decode_rows = msgspec.msgpack.Decoder(list[tuple[str, bytes, bytes]]).decode
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """Names a state that was written down: the last place it holds and the chunks it is in.
+    """Names a state that was written down: the last place it holds, of which log, and the chunks it
+    is in.
 
     `carried` is how many entries still need their payload from the stream.
     """
 
     lsn: Lsn
-    created: str
+    log: str
     chunks: int
     carried: int
 

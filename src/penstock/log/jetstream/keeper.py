@@ -65,7 +65,7 @@ class Keeper:
             raise
         message = found["message"]
         made = msgspec.json.decode(base64.b64decode(message["data"]), type=Baseline)
-        return made if made.created == self._state.created else None, int(message["seq"])
+        return made if made.log == self._state.id else None, int(message["seq"])
 
     def load(self, env: lmdb.Environment, tables: Tables, made: Baseline) -> None:
         """Bring an empty store to the state; its payloads are still to be filled in."""
@@ -119,7 +119,7 @@ class Keeper:
             subject = f"{self._base}.{lsn}.{len(places)}"
             places.append(self._connection.call(self._publish(subject, chunk)))
             carried += left
-        return Baseline(lsn, self._state.created, len(places), carried), places[0]
+        return Baseline(lsn, self._state.id, len(places), carried), places[0]
 
     def _subjects(self) -> list[str]:
         """Every subject of the log that has messages, below the log's own."""

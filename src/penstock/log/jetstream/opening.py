@@ -79,7 +79,8 @@ def open_index(
 
     1. thrown away if it is of another stream, cannot be read, or the machine went down with it
        open, when its unsynced pages may be anything;
-    2. refused if it is ahead of the stream: that has lost what it had acknowledged;
+    2. refused if it is ahead of the stream, or the newest state is: that has lost what it had
+       acknowledged;
     3. replaced by the newest state written down if it is behind that, because messages between
        may have been purged.
     """
@@ -98,6 +99,14 @@ def open_index(
             code="damaged",
         )
     made = keeper.newest()
+    if made is not None and made.lsn > state.last:
+        index.env.close()
+        raise Damaged(
+            f"the stream of the log {address} ends at {state.last}, and the state written down in "
+            f"{address.name}-base is that of {made.lsn}: they are not of one time; restore both "
+            "from backups made while no server of this log was running",
+            code="damaged",
+        )
     if not index.is_whole or (made is not None and index.applied < made.lsn):
         index.env.close()
         shutil.rmtree(folder.store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,16 @@ EXPECT_SUBJECT = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST = {10071, 10164}
 """What JetStream answers if the last message of the subject is another, by its version."""
 NO_STREAM = 10059
+IN_USE = 10058
+"""What JetStream answers if there is a stream of the name that was made otherwise."""
 REPEATS_S = 120
 _SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class StreamState:
-    """A stream as it stands: `created` tells it from another one of the same name."""
+    """A stream as it stands: `created` tells it from another one of the same name, and from itself
+    before JetStream restored it; `id` from another one only."""
 
     created: str
     first: Lsn
@@ -30,12 +34,18 @@ class StreamState:
     replicas: int
     agreed: Agreed
 
+    @property
+    def id(self) -> str:
+        return self.agreed.id or self.created
+
 
 class Agreed(msgspec.Struct, frozen=True):
     """What decisions rest on beside the messages, so that it must be the same on every server of
-    the log. It is kept with the stream, as its description, from when that is made."""
+    the log. It is kept with the stream, as its description, from when that is made. A backup of
+    the stream has the `id` too; one that was made without any has none."""
 
     producers_max: int
+    id: str = ""
 
 
 async def ensure_stream(connection: Connection, settings: Settings) -> StreamState:
@@ -46,8 +56,9 @@ async def ensure_stream(connection: Connection, settings: Settings) -> StreamSta
     except ApiError as error:
         if error.err_code != NO_STREAM:
             raise
-        agreed = msgspec.json.encode(Agreed(settings.producers_max)).decode("utf-8")
-        found = await create_stream(connection, name, settings.log_replicas, agreed)
+        agreed = Agreed(settings.producers_max, secrets.token_hex(8))
+        text = msgspec.json.encode(agreed).decode("utf-8")
+        found = await create_stream(connection, name, settings.log_replicas, text)
     _check(found["config"], connection)
     return _state(found)
 
@@ -55,7 +66,7 @@ async def ensure_stream(connection: Connection, settings: Settings) -> StreamSta
 async def create_stream(
     connection: Connection, name: str, replicas: int, description: str = ""
 ) -> dict[str, Any]:
-    """Make a stream, or find it made so. It never discards by itself: a bound that an operator
+    """Make a stream, or find it made. It never discards by itself: a bound that an operator
     sets later refuses what is new."""
     config = {
         "name": name,
@@ -77,6 +88,8 @@ async def create_stream(
     try:
         return await connection.api(f"STREAM.CREATE.{name}", config)
     except ApiError as error:
+        if error.err_code == IN_USE:  # another server was quicker
+            return await connection.api(f"STREAM.INFO.{name}")
         if error.code == 503 or replicas == 1:
             raise
         raise BadCall(
