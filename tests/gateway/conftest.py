@@ -1,4 +1,5 @@
-"""One server for all tests that only add streams of their own; the others start theirs."""
+"""One server for each backend, for all tests that only add streams of their own; the others start
+theirs."""
 
 from __future__ import annotations
 
@@ -9,9 +10,14 @@ import pytest
 from support.http_server import Served
 
 
-@pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(tmp_path_factory.mktemp("gateway") / "data") as served:
+@pytest.fixture(scope="session", params=["embedded", "jetstream"])
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    options: tuple[str, ...] = ()
+    if request.param == "jetstream":
+        options = ("--log", f"{request.getfixturevalue('nats').url}/gateway")
+    with Served(tmp_path_factory.mktemp("gateway") / "data", *options) as served:
         yield served
 
 

@@ -46,8 +46,9 @@ def free_port() -> int:
 class ServerProcess:
     """`penstock serve` on one data folder and one port, so that it can come back after a kill."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *options: str) -> None:
         self.data = data
+        self._options = options
         self.port = free_port()
         self.token = "test-token-0123456789"
         self.url = f"http://127.0.0.1:{self.port}"
@@ -58,7 +59,7 @@ class ServerProcess:
         command = [sys.executable, "-m", "penstock", "serve", "--data", str(self.data)]
         with (self.data / "server.out").open("ab") as out:
             self._process = subprocess.Popen(
-                [*command, "--port", str(self.port), "--token", self.token],
+                [*command, "--port", str(self.port), "--token", self.token, *self._options],
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )

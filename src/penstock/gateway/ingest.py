@@ -198,7 +198,8 @@ def cut(substream: Substream, rows: pa.RecordBatch, bytes_max: int) -> list[Draf
 def entry_too_large(size: int, bound: int, what: str) -> BadCall:
     return BadCall(
         f"{what} takes {size} bytes as an entry, and an entry has at most {bound}; send less at "
-        "once, or raise entry_bytes_max",
+        "once, or raise entry_bytes_max, and max_payload of the "
+        "servers where the log is in JetStream",
         code="entry_too_large",
         status=413,
     )

@@ -61,7 +61,8 @@ def check_record(operation: Operation, bytes_max: int) -> None:
     if len(operation.payload) > bytes_max:
         raise BadCall(
             f"the record has {len(operation.payload)} bytes, and an entry has at most {bytes_max}; "
-            "split it, or raise entry_bytes_max",
+            "split it, or raise entry_bytes_max, and max_payload of the "
+            "servers where the log is in JetStream",
             code="entry_too_large",
             status=413,
         )

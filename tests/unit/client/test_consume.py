@@ -16,9 +16,21 @@ from support.processes import ServerProcess
 _numbers = count()
 
 
+@pytest.fixture(name="server", scope="module", params=["embedded", "jetstream"])
+def _server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    options: tuple[str, ...] = ()
+    if request.param == "jetstream":
+        options = ("--log", f"{request.getfixturevalue('nats').url}/consumed")
+    server = ServerProcess(tmp_path_factory.mktemp("consumed"), *options).start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(name="made")
-def _made(shared_server: ServerProcess) -> Iterator[Client]:
-    with shared_server.client() as client:
+def _made(server: ServerProcess) -> Iterator[Client]:
+    with server.client() as client:
         yield client
 
 
@@ -123,10 +135,10 @@ def test_rows_that_were_trimmed_are_an_error_and_not_left_out(made: Client, stre
 
 
 def test_a_reader_from_before_a_column_was_added_sees_what_it_knows(
-    made: Client, stream: str, shared_server: ServerProcess
+    made: Client, stream: str, server: ServerProcess
 ) -> None:
     fill(made, stream, 1)
-    with shared_server.client() as other:
+    with server.client() as other:
         other.alter(stream, add="note string")
         other.append(stream, [{"n": 2, "note": "new"}])
         assert made.read(stream).column_names == ["n"]
