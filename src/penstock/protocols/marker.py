@@ -23,7 +23,7 @@ from penstock.log.contract import Entry
 from penstock.model.ids import Instance, Lsn
 from penstock.protocols.graph import Graph, Task
 from penstock.protocols.port import Port
-from penstock.protocols.replay import committed, load_snapshot, replay_changes
+from penstock.protocols.replay import load_snapshot, replay_changes
 from penstock.protocols.running import RETRY_S, TaskRun, Timing
 from penstock.protocols.wire import (
     Fence,
@@ -48,7 +48,7 @@ class MarkerRun(TaskRun):
         """`run` is a name that no other instance of the task has."""
         super().__init__(graph, task, port, timing, clock)
         self._run = run
-        self._inputs = Classifier()
+        self._inputs = Classifier(self.bounds)
         self._log_end = Lsn(0)
         self._first = 1
         self._checkpoint = Lsn(0)
@@ -60,7 +60,7 @@ class MarkerRun(TaskRun):
         saved = Saved()
         if marker:
             saved = await self._restore(marker)
-        self._inputs = Classifier(saved=saved)
+        self._inputs = Classifier(self.bounds, saved)
         await self.port.subscribe((self.in_tag,), saved.first - 1, self.receive)
 
     async def _claim(self) -> Lsn:
@@ -108,18 +108,17 @@ class MarkerRun(TaskRun):
                 assert aux is not None  # a marker names a checkpoint only once it is there
                 await load_snapshot(self.port, _decode_aux(aux), self.state)
             self.changes_replayed = await replay_changes(
-                self.port, self.task.changes_tag, self.state, mark.checkpoint, marker
+                self.port, self.task.changes_tag, self.state, mark.checkpoint, marker, self.bounds
             )
             self.restored()
         self._checkpoint = mark.checkpoint
         return Saved(mark.positions[self.in_tag], mark.reread)
 
     def take(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            for _, payload in committed(self._inputs, entry):
-                self.process(payload, entry.head.producer)
+        self.take_settled(self._inputs, entries)
 
     async def commit(self) -> None:
+        await self.caught_up()
         if not self.is_dirty:
             return
         self.pause()

@@ -16,16 +16,19 @@ from typing import Any, Protocol
 import msgspec
 
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.log.classify import Classifier
+from penstock.log.classify import Bounds, Classifier
 from penstock.log.contract import Entry
 from penstock.protocols.graph import checkpoints_tag
 from penstock.protocols.port import Port
 from penstock.protocols.processes import READY
 from penstock.protocols.registry import Protocol as Name
 from penstock.protocols.registry import graph_named
-from penstock.protocols.replay import committed
+from penstock.protocols.replay import payloads, settled
 from penstock.protocols.wire import Completed, Restored, Rows, decode
 from penstock.workloads.priority import first_in_line
+
+EVERYTHING = Bounds(unknown_max=1 << 40, unknown_bytes_max=1 << 40)
+"""Rows that wait are kept like those that were seen: this reader's memory is the bound of both."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -59,10 +62,10 @@ class Committed:
     """Rows that a marker, or a commit record on their substream, covers."""
 
     def __init__(self) -> None:
-        self._classifier = Classifier()
+        self._classifier = Classifier(EVERYTHING)
 
     def shown_by(self, entry: Entry) -> Sequence[bytes]:
-        return [payload for _, payload in committed(self._classifier, entry)]
+        return payloads(settled(self._classifier, entry))
 
 
 class AtOnce:

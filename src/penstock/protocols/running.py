@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 from penstock.clock import Clock
 from penstock.errors import TryAgain
+from penstock.log.classify import Bounds, Classifier, Committed, Recall
 from penstock.log.contract import Entry
 from penstock.model.ids import Instance, Lsn
 from penstock.protocols.graph import Graph, Task, stream_tag
 from penstock.protocols.outbox import Outbox
 from penstock.protocols.port import Port
+from penstock.protocols.replay import is_whole, payloads, read_again, settled
 from penstock.protocols.state import State
 from penstock.protocols.wire import Changes, Row, Rows, decode, encode
 
@@ -50,6 +52,9 @@ class _Sent:
 class TaskRun(ABC):
     """One instance of a task. `recover`, then `start`; after that `commit` again and again."""
 
+    bounds = Bounds()
+    """How much of its input a task remembers that no marker has settled; the rest is read again."""
+
     def __init__(self, graph: Graph, task: Task, port: Port, timing: Timing, clock: Clock) -> None:
         stage = graph.stage(task.stage)
         self.graph, self.task, self.port, self.timing, self.clock = graph, task, port, timing, clock
@@ -69,6 +74,7 @@ class TaskRun(ABC):
         self.commits = 0
         self.changes_replayed = 0
         self._sent: list[_Sent] = []
+        self._reading: asyncio.Task[None] | None = None
         self._is_paused = False
         self._waiting: list[Entry] = []
         self._clocks: dict[int, int] = {}
@@ -114,6 +120,32 @@ class TaskRun(ABC):
     def put_back(self, entries: Sequence[Entry]) -> None:
         """Have these first when the task goes on."""
         self._waiting = [*entries, *self._waiting]
+
+    def take_settled(self, inputs: Classifier, entries: Sequence[Entry]) -> None:
+        """Process what a marker or commit record makes count. Where the classifier had no room for
+        it, it is read again, and what comes later waits for that; `caught_up` waits for it too."""
+        for place, entry in enumerate(entries):
+            found = settled(inputs, entry)
+            if not is_whole(found):
+                self.pause()
+                self.put_back(entries[place + 1 :])
+                self._reading = asyncio.ensure_future(self._read_again(inputs, entry, found))
+                return
+            for payload in payloads(found):
+                self.process(payload, entry.head.producer)
+
+    async def _read_again(
+        self, inputs: Classifier, entry: Entry, found: Sequence[Committed | Recall]
+    ) -> None:
+        for payload in await read_again(self.port, self.in_tag, inputs, found):
+            self.process(payload, entry.head.producer)
+        self._reading = None
+        self.resume()
+
+    async def caught_up(self) -> None:
+        """Nothing is being read again, so that a commit has all of a marker or nothing of it."""
+        while self._reading is not None:
+            await self._reading
 
     def process(self, payload: bytes, producer: str | None) -> None:
         """Rows that count."""

@@ -26,7 +26,7 @@ from penstock.model.ids import Instance, Lsn
 from penstock.protocols.frames import Calling, call_to
 from penstock.protocols.graph import Graph, Task
 from penstock.protocols.port import Port
-from penstock.protocols.replay import committed, replay_changes
+from penstock.protocols.replay import replay_changes
 from penstock.protocols.running import RETRY_S, TaskRun, Timing
 from penstock.protocols.wire import Offsets, Row, decode, encode
 
@@ -65,7 +65,7 @@ class TransactionRun(TaskRun):
     ) -> None:
         super().__init__(graph, task, port, timing, clock)
         self._coordinator = coordinator
-        self._inputs = Classifier()
+        self._inputs = Classifier(self.bounds)
         self._number = 1
         self._first = 1
         self._wanted: set[str] = set()
@@ -85,16 +85,14 @@ class TransactionRun(TaskRun):
                 tag = self.task.changes_tag
                 until = await self.port.tail(tag)
                 self.changes_replayed = await replay_changes(
-                    self.port, tag, self.state, Lsn(0), until
+                    self.port, tag, self.state, Lsn(0), until, self.bounds
                 )
                 self.restored()
-        self._inputs = Classifier(saved=saved)
+        self._inputs = Classifier(self.bounds, saved)
         await self.port.subscribe((self.in_tag,), saved.first - 1, self.receive)
 
     def take(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            for _, payload in committed(self._inputs, entry):
-                self.process(payload, entry.head.producer)
+        self.take_settled(self._inputs, entries)
 
     def emit(self, key: int, row: Row) -> None:
         tag = self.out_tags[key % len(self.out_tags)]
@@ -124,6 +122,7 @@ class TransactionRun(TaskRun):
             self._registered |= asked
 
     async def commit(self) -> None:
+        await self.caught_up()
         if not self.is_dirty:
             return
         self.pause()
