@@ -6,17 +6,22 @@ import io
 from pathlib import Path
 
 import msgspec
+import pytest
 from rich.console import Console
 
 from penstock.bench.log import suite
-from penstock.bench.log.plan import EMBEDDED, QUICK
+from penstock.bench.log.plan import EMBEDDED, JETSTREAM, QUICK
 from penstock.bench.outlet import Outlet
+from penstock.testing.nats_servers import nats_program
 
 
-def test_a_short_run_of_the_embedded_log_is_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backends", [(EMBEDDED,), (EMBEDDED, JETSTREAM)], ids=["embedded", "both"])
+def test_a_short_run_is_written(backends: tuple[str, ...], tmp_path: Path) -> None:
+    if JETSTREAM in backends and nats_program() is None:
+        pytest.skip("there is no nats-server here: install Debian's nats-server")
     small = msgspec.structs.replace(
         QUICK,
-        backends=(EMBEDDED,),
+        backends=backends,
         repeats=1,
         append_s=0.05,
         deliver_s=0.3,
@@ -39,5 +44,6 @@ def test_a_short_run_of_the_embedded_log_is_written(tmp_path: Path) -> None:
     assert found["figures"]["embedded.deliver_ms_p50"] > 0
     for name in ("tag_read_ratio", "start_ratio", "recovery_ratio"):
         assert found["figures"][f"headline.{name}"] > 0
+        assert (f"jetstream.{name}" in found["figures"]) is (JETSTREAM in backends)
     assert picture.stat().st_size > 1_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["l.json", "l.png"]

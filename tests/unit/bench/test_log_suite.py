@@ -30,17 +30,19 @@ def runs() -> list[dict[str, Any]]:
             found.append(
                 {"measured": "deliver", **one, "deliver_ms_p50": 2.0 + repeat, "deliver_ms_p99": 9}
             )
-    found.append(
-        {"measured": "tags", "few_mb_per_s": [100, 110, 50], "many_mb_per_s": [95, 100, 50]}
-    )
     start = {
         f"{size}_{state}_ms": values
         for state in ("cold", "warm", "cold_open", "warm_open")
         for size, values in (("small", [100.0, 200.0]), ("large", [150.0, 240.0]))
     }
-    found.append({"measured": "starts", **start})
-    recovery = {"without_ms": [1000.0], "with_ms": [200.0], "without_log_ms": [800.0]}
-    found.append({"measured": "recovery", **recovery, "with_log_ms": [40.0]})
+    for number, backend in enumerate(QUICK.backends):
+        few, many = [100, 110, 50], [95, 100 + number, 50]
+        of = {"backend": backend}
+        found.append({"measured": "tags", **of, "few_mb_per_s": few, "many_mb_per_s": many})
+        found.append({"measured": "starts", **of, **start})
+        recovery = {"without_ms": [1000.0 + 200 * number], "with_ms": [200.0]}
+        log = {"without_log_ms": [800.0], "with_log_ms": [40.0]}
+        found.append({"measured": "recovery", **of, **recovery, **log})
     return found
 
 
@@ -58,6 +60,18 @@ def test_the_figures_have_the_names_and_are_medians() -> None:
     assert found["headline.recovery_ratio"].value == 5.0
     assert found["recovery_log_ratio"].value == 20.0
     assert found["recovery_log_ms"].value == 40.0
+
+
+def test_what_sums_the_log_up_is_the_embedded_one_and_jetstream_has_its_own_without_goals() -> None:
+    found = {one.name: one for one in figures(QUICK, runs())}
+    assert found["headline.recovery_ratio"].goal is not None
+    assert found["jetstream.recovery_ratio"].value == 6.0
+    assert found["jetstream.tag_read_ratio"].value == pytest.approx(0.95)
+    assert found["jetstream.tag_read_many_mb_per_s"].value == 95
+    assert "0.2 GB over 0.02 GB" in found["jetstream.start_ratio"].what
+    assert "2 GB over 0.2 GB" in found["headline.start_ratio"].what
+    of_jetstream = [one for one in found.values() if one.name.startswith("jetstream.")]
+    assert all(one.goal is None for one in of_jetstream)
 
 
 def test_a_run_cut_short_has_the_figures_it_came_to() -> None:

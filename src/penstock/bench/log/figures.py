@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.bench.log.plan import SIZES, WRITERS, Plan
+import msgspec
+
+from penstock.bench.log.plan import EMBEDDED, SIZES, WRITERS, Plan
 from penstock.bench.report import Figure, Goal
 from penstock.workloads.percentiles import median
 
+HEADLINE = "headline."
 TAG_GOAL, START_GOAL, RECOVERY_GOAL, RECOVERY_LOG_GOAL = 0.9, 2.0, 14.0, 300.0
 
 
 def figures(plan: Plan, runs: Sequence[dict[str, Any]]) -> list[Figure]:
-    """Per backend its appends and deliveries; then what sums the log up."""
+    """Per backend its appends and deliveries; then what sums the log up: the embedded one in the
+    headlines, JetStream under its name and without a goal."""
     found: list[Figure] = []
     for backend in plan.backends:
         mine = [run for run in runs if run.get("backend") == backend]
@@ -25,7 +29,7 @@ def figures(plan: Plan, runs: Sequence[dict[str, Any]]) -> list[Figure]:
     for worker, sum_up in (("tags", _tags), ("starts", _starts), ("recovery", _recovery)):
         for run in runs:
             if run["measured"] == worker:
-                found += sum_up(plan, run)
+                found += _named(run, sum_up(plan, run))
     return found
 
 
@@ -55,6 +59,16 @@ def _deliveries(backend: str, runs: Sequence[dict[str, Any]]) -> list[Figure]:
     return found
 
 
+def _named(run: dict[str, Any], figures: list[Figure]) -> list[Figure]:
+    backend = run["backend"]
+    if backend == EMBEDDED:
+        return figures
+    return [
+        msgspec.structs.replace(one, name=f"{backend}.{one.name.removeprefix(HEADLINE)}", goal=None)
+        for one in figures
+    ]
+
+
 def _tags(plan: Plan, run: dict[str, Any]) -> list[Figure]:
     few, many = run["few_mb_per_s"], run["many_mb_per_s"]
     ratios = tuple(above / below for above, below in zip(many, few, strict=True))
@@ -72,7 +86,8 @@ def _tags(plan: Plan, run: dict[str, Any]) -> list[Figure]:
 
 
 def _starts(plan: Plan, run: dict[str, Any]) -> list[Figure]:
-    sizes = f"{plan.start_large_gb:g} GB over {plan.start_small_gb:g} GB"
+    small, large = plan.starts_gb(run["backend"])
+    sizes = f"{large:g} GB over {small:g} GB"
     found = []
     for key, what in (
         ("large_cold_ms", "process start to first answered append, large log, pages dropped"),
@@ -87,7 +102,7 @@ def _starts(plan: Plan, run: dict[str, Any]) -> list[Figure]:
         ("start_open_ratio", "cold_open", None),
     ):
         pairs = zip(run[f"large_{kind}_ms"], run[f"small_{kind}_ms"], strict=True)
-        ratios = tuple(large / small for large, small in pairs)
+        ratios = tuple(above / below for above, below in pairs)
         said = {
             "cold": f"process start to first answered append, {sizes}, pages dropped",
             "warm": f"the same, {sizes}, pages in memory",

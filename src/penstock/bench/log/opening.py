@@ -9,10 +9,11 @@ import msgspec
 
 from penstock.clock import SYSTEM_CLOCK
 from penstock.log.contract import AppendRecord
-from penstock.log.embedded import EmbeddedLog
+from penstock.protocols.logs import open_log
 
 
 class Opening(msgspec.Struct, frozen=True):
+    log: str
     folder: str
 
 
@@ -26,7 +27,7 @@ class Opened(msgspec.Struct, frozen=True):
 if __name__ == "__main__":
     opening = msgspec.json.decode(sys.argv[1], type=Opening)
     began_s = SYSTEM_CLOCK.monotonic_s()
-    log = EmbeddedLog.open(Path(opening.folder))
+    log = open_log(opening.log, Path(opening.folder))
     log.run(AppendRecord(("started",), b"x"))
     opened = Opened((SYSTEM_CLOCK.monotonic_s() - began_s) * 1000)
     print(msgspec.json.encode(opened).decode("ascii"), flush=True)

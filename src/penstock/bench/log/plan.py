@@ -14,6 +14,11 @@ WRITERS = (1, 16)
 GB = 1_000_000_000
 
 
+def stream_at(log: str, name: str) -> str:
+    """The log of that name, at servers of JetStream; the embedded log is told by its folder."""
+    return f"{log}/{name}" if "://" in log else log
+
+
 class Plan(msgspec.Struct, frozen=True):
     """The quick one has fewer and shorter runs, and smaller logs to start."""
 
@@ -39,10 +44,17 @@ class Plan(msgspec.Struct, frozen=True):
     recover_commit_ms: int = 100
     recover_checkpoint_s: int = 10
     recoveries: int = 3
+    start_jetstream_share: float = 0.1
+    """Of the sizes of the logs to start, in JetStream, which keeps each three times."""
 
     @property
     def steps(self) -> int:
-        return self.repeats * 2 * len(self.backends) + 3
+        return (self.repeats * 2 + 3) * len(self.backends)
+
+    def starts_gb(self, backend: str) -> tuple[float, float]:
+        """How large the small and the large log are."""
+        share = self.start_jetstream_share if backend == JETSTREAM else 1.0
+        return share * self.start_small_gb, share * self.start_large_gb
 
     def settings(self) -> dict[str, Any]:
         built: dict[str, Any] = msgspec.to_builtins(self)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from penstock.bench.log.plan import stream_at
 from penstock.bench.worker import Job, serve
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug, TryAgain
@@ -43,7 +44,7 @@ TIMEOUT_S = 120.0
 
 
 def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
-    host = LogHost(job.path, "embedded")
+    host = LogHost(job.path, stream_at(str(job.options["log"]), "recovery"))
     try:
         made = asyncio.run(make(job, host, clock))
         found: dict[str, Any] = {"changes": made}

@@ -1,7 +1,8 @@
 """Worker: from the start of a process to its first answered append, on a small and a large log.
 
 Cold: the kernel is asked to drop the log's pages before each start, which is as near to a fresh
-boot as a process without privileges comes; what a disk's own cache holds, it holds.
+boot as a process without privileges comes; what a disk's own cache holds, it holds. In JetStream
+these are the pages of the index, and its servers go on running.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Any
 import msgspec
 
 from penstock.bench.log.opening import Opened, Opening
-from penstock.bench.log.plan import GB
+from penstock.bench.log.plan import GB, stream_at
 from penstock.bench.log.tags import fill
 from penstock.bench.worker import Job, serve
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import TryAgain
-from penstock.log.embedded import EmbeddedLog
+from penstock.protocols.logs import open_log
 from penstock.protocols.processes import Child
 
 TAGS = 1_000
@@ -28,7 +29,7 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
     sizes = {name: float(job.options[name]) for name in ("small", "large")}
     entry_bytes = int(job.options["bytes"])
     for name, gb in sizes.items():
-        log = EmbeddedLog.open(job.path / name)
+        log = open_log(_where(job, name), job.path / name)
         fill(log, int(gb * GB / entry_bytes), entry_bytes, TAGS)
         log.close()
     found: dict[str, list[float]] = {}
@@ -45,7 +46,7 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
 
 def start(job: Job, name: str, clock: Clock) -> tuple[float, Opened]:
     began_s = clock.monotonic_s()
-    opening = Opening(str(job.path / name))
+    opening = Opening(_where(job, name), str(job.path / name))
     child = Child("penstock.bench.log.opening", opening, job.path / "opening.log")
     line = child.line()
     took_ms = (clock.monotonic_s() - began_s) * 1000
@@ -53,6 +54,10 @@ def start(job: Job, name: str, clock: Clock) -> tuple[float, Opened]:
         raise TryAgain("the log did not open", code="worker_failed")
     child.stop()
     return took_ms, msgspec.json.decode(line, type=Opened)
+
+
+def _where(job: Job, name: str) -> str:
+    return stream_at(str(job.options["log"]), f"starts-{name}")
 
 
 def drop_pages(folder: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from penstock.bench import jetstream
 from penstock.bench.jetstream import REPLICAS
 from penstock.bench.log.figures import figures
-from penstock.bench.log.plan import EMBEDDED, JETSTREAM, Plan
+from penstock.bench.log.plan import EMBEDDED, JETSTREAM, Plan, stream_at
 from penstock.bench.log.plot import draw
 from penstock.bench.log.tables import show
 from penstock.bench.outlet import Outlet
@@ -48,14 +48,15 @@ class Trial:
                 turns = self.plan.backends if repeat % 2 else self.plan.backends[::-1]
                 for backend in turns:
                     self._backend(place, backend, repeat)
-            self._alone(place)
+            for backend in self.plan.backends:
+                self._once(place, backend)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
     def _backend(self, place: Path, backend: str, repeat: int) -> None:
         plan, of = self.plan, f"{repeat + 1} of {self.plan.repeats}"
         with _log(backend, place / "nats") as log:
-            options: dict[str, Any] = {"log": f"{log}/appends" if "://" in log else log}
+            options: dict[str, Any] = {"log": stream_at(log, "appends")}
             self._ask(
                 place,
                 f"appends on {backend}, {of}",
@@ -63,7 +64,7 @@ class Trial:
                 {**options, "seconds": plan.append_s},
                 {"backend": backend, "repeat": repeat},
             )
-            options = {"log": f"{log}/delivered" if "://" in log else log}
+            options = {"log": stream_at(log, "delivered")}
             self._ask(
                 place,
                 f"deliveries on {backend}, {of}",
@@ -77,44 +78,55 @@ class Trial:
                 {"backend": backend, "repeat": repeat},
             )
 
-    def _alone(self, place: Path) -> None:
-        """What does not differ between backends: both read the same index."""
+    def _once(self, place: Path, backend: str) -> None:
+        """What is compared within one run, between two logs or two ways to read one."""
+        with _log(backend, place / "nats") as log:
+            for what, worker, options in self._compared(backend):
+                self._ask(
+                    place,
+                    f"{what} on {backend}",
+                    worker,
+                    {"log": log, **options},
+                    {"backend": backend},
+                )
+
+    def _compared(self, backend: str) -> list[tuple[str, str, dict[str, Any]]]:
         plan = self.plan
-        self._ask(
-            place,
-            "reading by tag",
-            "tags",
-            {
-                "entries": plan.tag_entries,
-                "bytes": plan.tag_entry_bytes,
-                "few": plan.tags_few,
-                "many": plan.tags_many,
-                "reads": plan.tag_reads,
-            },
-        )
-        self._ask(
-            place,
-            "starting on a small and a large log",
-            "starts",
-            {
-                "small": plan.start_small_gb,
-                "large": plan.start_large_gb,
-                "bytes": plan.start_entry_bytes,
-                "starts": plan.starts,
-            },
-        )
-        self._ask(
-            place,
-            "recovering with and without checkpoints",
-            "recovery",
-            {
-                "rate": plan.recover_rate,
-                "seconds": plan.recover_s,
-                "commit_ms": plan.recover_commit_ms,
-                "checkpoint_s": plan.recover_checkpoint_s,
-                "recoveries": plan.recoveries,
-            },
-        )
+        small, large = plan.starts_gb(backend)
+        return [
+            (
+                "reading by tag",
+                "tags",
+                {
+                    "entries": plan.tag_entries,
+                    "bytes": plan.tag_entry_bytes,
+                    "few": plan.tags_few,
+                    "many": plan.tags_many,
+                    "reads": plan.tag_reads,
+                },
+            ),
+            (
+                "starting on a small and a large log",
+                "starts",
+                {
+                    "small": small,
+                    "large": large,
+                    "bytes": plan.start_entry_bytes,
+                    "starts": plan.starts,
+                },
+            ),
+            (
+                "recovering with and without checkpoints",
+                "recovery",
+                {
+                    "rate": plan.recover_rate,
+                    "seconds": plan.recover_s,
+                    "commit_ms": plan.recover_commit_ms,
+                    "checkpoint_s": plan.recover_checkpoint_s,
+                    "recoveries": plan.recoveries,
+                },
+            ),
+        ]
 
     def _ask(
         self,

@@ -11,11 +11,13 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
+from penstock.bench.log.plan import stream_at
 from penstock.bench.worker import Job, serve
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug
 from penstock.log.contract import AppendRecord
-from penstock.log.embedded import EmbeddedLog
+from penstock.log.local import LocalLog
+from penstock.protocols.logs import open_log
 
 READ = "read"
 EVERY = 10
@@ -27,7 +29,7 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
     entries, size = int(options["entries"]), int(options["bytes"])
     logs = {}
     for name in ("few", "many"):
-        logs[name] = EmbeddedLog.open(job.path / name)
+        logs[name] = open_log(stream_at(str(options["log"]), f"tags-{name}"), job.path / name)
         fill(logs[name], entries, size, int(options[name]))
     found: dict[str, list[float]] = {"few": [], "many": []}
     for number in range(int(options["reads"]) + 1):
@@ -41,7 +43,7 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
     return {"few_mb_per_s": found["few"], "many_mb_per_s": found["many"]}
 
 
-def fill(log: EmbeddedLog, entries: int, size: int, tags: int) -> None:
+def fill(log: LocalLog, entries: int, size: int, tags: int) -> None:
     noise = os.urandom(size)
     under_way: deque[Future[Any]] = deque()
     others = 0
@@ -58,7 +60,7 @@ def fill(log: EmbeddedLog, entries: int, size: int, tags: int) -> None:
         one.result()
 
 
-def read(log: EmbeddedLog, expected: int, clock: Clock) -> float:
+def read(log: LocalLog, expected: int, clock: Clock) -> float:
     """Megabytes per second of the tag's entries, verified and copied."""
     count = size = 0
     began_s = clock.monotonic_s()
