@@ -18,11 +18,13 @@ import msgspec
 
 from penstock.client import Client
 from penstock.coordinator.book import TAG, Book, Step, Substream, Transaction
-from penstock.errors import PenstockError, TryAgain
+from penstock.errors import BadCall, PenstockError, TryAgain
 
 _LOG = logging.getLogger("penstock.coordinator")
 AGAIN_S = 0.5
-SETTLED = ("fenced", "already_marked")
+SETTLED = ("fenced", "already_marked", "unknown_query")
+"""Of a query that another run has taken over, that is past the batch, or that was deleted: there
+is nothing left to commit."""
 
 
 class Coordinator:
@@ -52,11 +54,15 @@ class Coordinator:
             await self._note(Step("register", query, instance, batch, tuple(sorted(missing))))
 
     async def prepare(self, query: str, marker: dict[str, Any]) -> None:
-        """Returns when the batch will be committed, whatever happens."""
+        """Returns when the batch will be committed, whatever happens. Asked again, it raises if the
+        log has refused the commit meanwhile."""
         instance, batch = int(marker["instance"]), int(marker["batch"])
-        if self._book.is_prepared(query, instance, batch):
+        is_prepared = self._book.is_prepared(query, instance, batch)
+        if is_prepared and not self._is_refused(query):
             return
         await self.finished(query)
+        if is_prepared:
+            return
         await self._note(Step("prepare", query, instance, batch, marker=marker))
         self._finish(query)
 
@@ -70,10 +76,8 @@ class Coordinator:
         try:
             await self._insist(self._client.mark, query, one.marker)
         except PenstockError as error:
-            # The run that took over runs the batch again, or has: there is nothing left to commit.
-            # Anything else would lose what was promised, and so is the next caller's to hear.
             if error.code not in SETTLED:
-                raise
+                raise _refused(query, one, error) from error
             _LOG.warning("batch %s of %s is not committed: %s", one.batch, query, error)
         said = msgspec.json.encode({"query": query, "batch": one.batch})
         await asyncio.gather(
@@ -85,10 +89,21 @@ class Coordinator:
         await self._note(Step("done", query, one.instance, one.batch))
 
     async def finished(self, query: str) -> None:
-        """Returns when nothing of the query that was prepared is still to be committed."""
+        """Returns when nothing of the query that was prepared is still to be committed.
+
+        What the log has refused is tried again first, as somebody may have acted on it; if it is
+        refused again this raises, and the query gets no further.
+        """
+        if self._is_refused(query):
+            self._finish(query)
         under_way = self._phase_two.get(query)
         if under_way is not None:
             await under_way
+
+    def _is_refused(self, query: str) -> bool:
+        """Whether phase two has ended without a commit. Nothing ends it but the log's refusal."""
+        under_way = self._phase_two.get(query)
+        return under_way is not None and under_way.done() and under_way.exception() is not None
 
     async def _note(self, step: Step) -> None:
         await self._record(TAG, msgspec.json.encode(step))
@@ -106,3 +121,16 @@ class Coordinator:
             except TryAgain as error:
                 _LOG.warning("the log server is asked again: %s", error)
                 await asyncio.sleep(AGAIN_S)
+
+
+def _refused(query: str, one: Transaction, error: PenstockError) -> BadCall:
+    refused = BadCall(
+        f"batch {one.batch} of the query {query!r} was prepared by instance {one.instance} and "
+        f"cannot be committed: {error.message}; none of it is visible, and the query gets no "
+        "further: restore what is missing and start it again, or reset the query and give it a "
+        "new checkpoint",
+        code="not_committed",
+        status=409,
+    )
+    _LOG.error("%s", refused.message)
+    return refused
