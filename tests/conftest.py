@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from penstock.client import Client
 from penstock.testing.nats_servers import NatsServers, nats_program
 from support.processes import ServerProcess
 
 # The same histories every time, so that a run can be had again; set the variable to look further.
-settings.register_profile("same", derandomize=True)
-if not os.environ.get("PENSTOCK_EXPLORE"):
-    settings.load_profile("same")
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("explore" if os.environ.get("PENSTOCK_EXPLORE") else "same")
 
 NO_NATS = "skipped, because there is no nats-server here: install Debian's nats-server"
 MARKED_FOLDERS = ("spark", "cluster", "faults", "packaging")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cluster import CONF, Cluster
+from support.driving import START_S
 from support.exactly_once import EVENTS, check, events
 from support.processes import DriverProcess, ServerProcess
 
@@ -39,7 +40,7 @@ def test_both_queries_run_on_two_workers(
         master=cluster.url,
         args={"conf": CONF, "available_now": True, "rows_per_batch": 1000},
     )
-    assert driver.wait(240) == 0, driver.said()[-4000:]
+    assert driver.wait(START_S) == 0, driver.said()[-4000:]
     queries = driver.status()["queries"]
     assert isinstance(queries, dict)
     ids = {name: told["id"] for name, told in queries.items()}
@@ -63,7 +64,7 @@ def test_what_a_speculative_attempt_appended_is_never_seen(
         master=cluster.url,
         args={"conf": speculation, "available_now": True, "queries": ["slow"]},
     )
-    assert driver.wait(240) == 0, driver.said()[-4000:]
+    assert driver.wait(START_S) == 0, driver.said()[-4000:]
     client = server.client()
     shown = client.read("slow")
     assert sorted(shown["n"].to_pylist()) == list(range(3000))

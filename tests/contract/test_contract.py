@@ -134,7 +134,7 @@ def test_many_of_one_producer_under_way_at_once_are_all_kept(
 ) -> None:
     one.run(make())
     futures = [one.submit(rows(draft(0, n), producer="p", sequence=n)) for n in range(200)]
-    assert not any(future.result(20).duplicate for future in futures)
+    assert not any(future.result(60).duplicate for future in futures)
     assert read(one) == list(range(200))
 
 
@@ -223,7 +223,7 @@ def test_a_subscription_misses_no_entry_of_an_operation_with_several(
             for n in range(40)
             for log in (one, other)
         ]
-        told = sorted(lsn for future in futures for lsn in future.result(20).entries)
+        told = sorted(lsn for future in futures for lsn in future.result(60).entries)
         found: list[Lsn] = []
         while len(found) < len(told):
             got = reader.next(10)

@@ -13,7 +13,6 @@ from support.driving import (
     finish,
     marked,
     marked_all,
-    query_ids,
     wait_for_commits,
     wait_for_queries,
 )
@@ -68,8 +67,13 @@ def test_a_kill_at_each_point_of_a_batch(server: ServerProcess, tmp_path: Path, 
         START_S,
     )
     assert driver.is_running(), driver.said()[-4000:]
-    ids = query_ids(driver)
+    ids = wait_for_queries(driver, 2)
     assert driver.stopped_queries() == set(ids.values())
+    # The marker of a batch follows while the next one is computed.
+    wait_until(
+        "batch 2 of both queries is marked",
+        lambda: all(marked(client, query) >= 2 for query in ids.values()),
+    )
     driver.kill()
     is_marked = point == "after_marker"
     for name, query in ids.items():

@@ -18,7 +18,7 @@ def test_the_older_of_two_drivers_is_fenced(server: ServerProcess, tmp_path: Pat
         wait_until("the first driver commits", lambda: running_well(older), START_S)
         ids = query_ids(older)
         newer = DriverProcess(server, folder, args=one)
-        assert older.wait(120) == 3, older.said()[-3000:]
+        assert older.wait(START_S) == 3, older.said()[-3000:]
         assert "[penstock: fenced]" in str(older.status()["error"])
         seen = marked(client, ids["copies"])
         wait_until(

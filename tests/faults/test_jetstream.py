@@ -24,6 +24,7 @@ from penstock.testing.nats_servers import NatsServers, nats_program
 from support.backends import content, end_of, wait_for
 from support.http_server import Served, table
 from support.logs import draft, make, mark, pending, take
+from support.processes import wait_until
 
 pytestmark = pytest.mark.skipif(
     nats_program() is None,
@@ -41,6 +42,19 @@ def nats(tmp_path: Path) -> Iterator[NatsServers]:
 
 def opened(folder: Path, nats: NatsServers, **more: int) -> JetStreamLog:
     return JetStreamLog.open(folder, log_address(nats.url), Settings(**more))
+
+
+def wait_for_leader(nats: NatsServers) -> int:
+    """The leader of the log's stream; while another is chosen there is none."""
+    found: list[int] = []
+
+    def is_there() -> bool:
+        leader = nats.leader("penstock")
+        found.extend([] if leader is None else [leader])
+        return bool(found)
+
+    wait_until("the log has a leader", is_there)
+    return found[0]
 
 
 class Load:
@@ -68,7 +82,7 @@ class Load:
                 return
             number += 1
 
-    def wait_for_more(self, count: int, seconds: float = 30.0) -> None:
+    def wait_for_more(self, count: int, seconds: float = 120.0) -> None:
         wanted, until = len(self.answered) + count, time.monotonic() + seconds
         while len(self.answered) < wanted:
             assert time.monotonic() < until, f"{len(self.answered)} of {wanted}, {self.failed}"
@@ -77,7 +91,7 @@ class Load:
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(120)
 
     def check(self, *logs: JetStreamLog) -> None:
         """Every answer is in the log at its place, each once, and nothing else is."""
@@ -100,8 +114,7 @@ def test_the_leader_is_killed_under_load_and_nothing_is_lost(
     try:
         for _ in range(2):
             load.wait_for_more(200)
-            leader = nats.leader("penstock")
-            assert leader is not None
+            leader = wait_for_leader(nats)
             nats.kill(leader)
             load.wait_for_more(200)
             nats.start(leader)
@@ -124,14 +137,14 @@ def test_without_a_quorum_it_waits_with_a_message_and_goes_on_when_there_is_one(
         with caplog.at_level(logging.WARNING, "penstock.log"):
             for number in (1, 2):
                 nats.kill(number)
-            time.sleep(6)
+            wait_until("it says so", lambda: "stood still" in caplog.text)
             before = len(load.answered)
             time.sleep(1)
             assert len(load.answered) == before, "one server of three answers nothing"
             assert not load.failed
         for number in (1, 2):
             nats.start(number)
-        load.wait_for_more(50, 60)
+        load.wait_for_more(50)
     finally:
         load.stop()
     load.check(log)
@@ -186,10 +199,9 @@ def test_two_servers_in_front_of_one_log_are_one_log_to_their_clients(
             here.create("s", "k bigint", substreams=2)
             rows_in = pa.table({"k": pa.array([1, 2], pa.int64())})
             here.append("s", rows_in)
+            wait_until("the other server knows the stream", lambda: bool(there.streams()))
             there.append("s", rows_in)
-        deadline = time.monotonic() + 10
-        while len(one.values()) < 4 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until("one server has heard of the other's rows", lambda: len(one.values()) >= 4)
         assert sorted(one.values()) == sorted(other.values()) == [1, 1, 2, 2]
         path = "/queries/q/instances"
         assert one.ask("POST", path, {"run": "first"}).json()["instance"] == 1

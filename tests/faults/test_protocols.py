@@ -15,9 +15,11 @@ from penstock.protocols.processes import Child
 from penstock.protocols.registry import Protocol
 from penstock.protocols.sources import load_of
 from penstock.testing.nats_servers import NatsServers, nats_program
+from support.processes import wait_until
 
 RATES = {"q4": 1_000, "q8": 6_000}
 SECONDS, SEED, TICK_MS = 3.0, 11, 10
+TURNS = 10
 NUMBERS = itertools.count()
 Kill = Callable[[Ensemble], None]
 
@@ -29,8 +31,14 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogHost]:
     made.stop()
 
 
-def answered(host: LogHost, graph: str, protocol: Protocol, *kills: Kill) -> Checked:
-    """Feed the graph on two workers, kill in the middle, and check everything that was seen."""
+def answered(
+    host: LogHost, graph: str, protocol: Protocol, *kills: Kill, turns: int = TURNS
+) -> Checked:
+    """Feed the graph on two workers, kill in the middle, and check everything that was seen.
+
+    A busy machine may rest for longer than it takes to count as quiet: what is wrong then is
+    looked at once more, `turns` times at most.
+    """
     plan = Plan(graph, protocol, f"k{next(NUMBERS)}", 20, workers=2, checkpoint_s=0.5)
     running = Ensemble(plan, host)
     try:
@@ -38,15 +46,18 @@ def answered(host: LogHost, graph: str, protocol: Protocol, *kills: Kill) -> Che
         sender.tell("go")
         for kill in kills:
             SYSTEM_CLOCK.sleep(SECONDS / (len(kills) + 1))
-            before = running.look().rows
+            wait_until("something is under way", lambda: running.look().rows > 0)
             kill(running)
-            assert before, "nothing was under way at the kill"
         sent_by(sender)
-        assert running.wait_quiet(1.5, 30)
-        seen = running.seen()
+        load = load_of(graph, RATES[graph], SECONDS, SEED, TICK_MS)
+        for _ in range(turns):
+            assert running.wait_quiet(1.5, 120)
+            checked = check(graph, load, running.seen())
+            if not checked.differences:
+                break
     finally:
         running.stop()
-    return check(graph, load_of(graph, RATES[graph], SECONDS, SEED, TICK_MS), seen)
+    return checked
 
 
 def first(running: Ensemble) -> None:
@@ -88,7 +99,7 @@ def test_a_worker_that_wakes_up_after_it_was_replaced_ends_and_leaves_no_trace(
 
     def wake(running: Ensemble) -> None:
         zombies[0].wake()
-        assert zombies[0].wait_end(10) == 1
+        assert zombies[0].wait_end(60) == 1
 
     checked = answered(host, "q4", protocol, freeze, wake)
     assert checked.rows > 100
@@ -103,7 +114,7 @@ def test_without_a_protocol_the_answer_is_right_if_nothing_is_killed(
 
 
 def test_without_a_protocol_a_kill_shows_in_the_answer(host: LogHost) -> None:
-    assert answered(host, "q4", "unsafe", first).different > 0
+    assert answered(host, "q4", "unsafe", first, turns=1).different > 0
 
 
 @pytest.mark.skipif(nats_program() is None, reason="there is no nats-server here")

@@ -21,6 +21,14 @@ def served(
         yield served
 
 
+@pytest.fixture(scope="session")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One that holds a request for a minute: one that comes sooner was not let go by the time."""
+    folder = tmp_path_factory.mktemp("patient") / "data"
+    with Served(folder, "--set", "hold_ms_max=60000") as served:
+        yield served
+
+
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     """A stream name of the test's own."""

@@ -14,6 +14,7 @@ from penstock.log.backup import restore, write_backup
 from penstock.log.embedded import EmbeddedLog
 from penstock.settings import Settings
 from support.http_server import Served, table
+from support.processes import wait_until
 
 
 def client_of(served: Served) -> Client:
@@ -34,8 +35,7 @@ def test_a_backup_made_under_load_is_a_log_of_one_moment(tmp_path: Path) -> None
         writer = threading.Thread(target=load)
         writer.start()
         try:
-            while done[0] < 200:
-                pass
+            wait_until("rows are there", lambda: done[0] >= 200)
             write_backup(tmp_path / "backup", client_of(served).backup())
         finally:
             stop.set()

@@ -101,13 +101,13 @@ def test_a_range_is_paged_by_cursor_and_stays_as_it_was(served: Served, name: st
     assert rest.table().column("k").to_pylist() == [99]
 
 
-def test_an_empty_answer_is_held_until_there_is_something(served: Served, name: str) -> None:
-    served.make(name)
-    threading.Timer(0.3, lambda: served.append(table(1), name)).start()
+def test_an_empty_answer_is_held_until_there_is_something(patient: Served, name: str) -> None:
+    patient.make(name)
     began = time.monotonic()
-    answer = served.ask("GET", f"/streams/{name}/rows?wait_ms=1000")
+    threading.Timer(0.3, lambda: patient.append(table(1), name)).start()
+    answer = patient.ask("GET", f"/streams/{name}/rows?wait_ms=60000")
     assert answer.table().num_rows == 1
-    assert 0.2 < time.monotonic() - began < 0.9
+    assert 0.3 <= time.monotonic() - began < 50
 
 
 def test_an_answer_that_stays_empty_comes_when_time_is_up(served: Served, name: str) -> None:

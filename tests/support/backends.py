@@ -18,7 +18,7 @@ from penstock.log.store import StoreView
 from penstock.model.ids import Lsn
 from penstock.settings import Settings
 
-CAUGHT_UP_S = 20.0
+CAUGHT_UP_S = 120.0
 
 
 class Backend(Protocol):

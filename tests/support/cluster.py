@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from support.processes import free_port, wait_until
+from penstock.testing.ports import free_port
+from support.processes import wait_until
 
 CONF = {
     "spark.executor.memory": "600m",

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.client import Client
 from support.processes import DriverProcess, ServerProcess, wait_until
 
-START_S = 120.0
+START_S = 300.0
 """How long a driver may take to start and commit; machines are slow and busy."""
 
 
@@ -52,6 +52,6 @@ def wait_for_commits(client: Client, ids: Mapping[str, str], before: Mapping[str
 def finish(server: ServerProcess, folder: Path, **args: object) -> dict[str, str]:
     """Runs the job over the rest of the input; returns the ids of its queries."""
     driver = DriverProcess(server, folder, args={"available_now": True, **args})
-    code = driver.wait(180)
+    code = driver.wait(START_S)
     assert code == 0, driver.said()[-4000:]
     return query_ids(driver)

@@ -23,7 +23,8 @@ from penstock.cli.serve import serve
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
-START_S = 20.0
+START_S = 120.0
+"""How long a server may take to start or to end; only one that fails takes it."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Served:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.communicate(timeout=20)
+            self.process.communicate(timeout=START_S)
         finally:
             self.process.kill()
 
@@ -117,8 +118,8 @@ class Served:
     def connection(self) -> http.client.HTTPConnection:
         address = self.url.partition("//")[2]
         if self._context is not None:
-            return http.client.HTTPSConnection(address, timeout=30, context=self._context)
-        return http.client.HTTPConnection(address, timeout=30)
+            return http.client.HTTPSConnection(address, timeout=START_S, context=self._context)
+        return http.client.HTTPConnection(address, timeout=START_S)
 
     def ask(
         self,

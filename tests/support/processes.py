@@ -16,8 +16,10 @@ from pathlib import Path
 import psutil
 
 from penstock.client import Client
+from penstock.testing.ports import free_port
 
-START_S = 60.0
+START_S = 180.0
+"""How long anything may take that takes seconds; only what fails waits for it."""
 
 QUICK_START = {
     # Tests run for seconds: compiling hot code well costs more than it gives on two cores.
@@ -35,12 +37,6 @@ def wait_until(what: str, condition: Callable[[], bool], seconds: float = START_
         if time.monotonic() > until:
             raise AssertionError(f"waited {seconds:g} s in vain until {what}")
         time.sleep(0.02)
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 class ServerProcess:
@@ -75,7 +71,7 @@ class ServerProcess:
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(20)
+            self._process.wait(START_S)
 
     def client(self) -> Client:
         return Client(self.url, self.token)
@@ -161,7 +157,7 @@ class DriverProcess:
     def stop(self) -> None:
         """Asks the supervisor, which asks the job, to end."""
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(START_S)
 
     def kill(self) -> None:
         """kill -9 of the Python driver and its JVM together."""

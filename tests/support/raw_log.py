@@ -16,13 +16,15 @@ from penstock.protocols.port import Port
 @asynccontextmanager
 async def hosted(folder: Path) -> AsyncIterator[Port]:
     log = EmbeddedLog.open(folder / "log")
-    server = await answer_at(folder / "s", Host(log, asyncio.get_running_loop()).handle)
+    host = Host(log, asyncio.get_running_loop())
+    server = await answer_at(folder / "s", host.handle)
     port = await Port.open(folder / "s")
     try:
         yield port
     finally:
         port.close()
         server.close()
+        host.close()
         log.close()
 
 
@@ -35,7 +37,7 @@ def run(folder: Path, story: Callable[[Port], Awaitable[None]]) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(4_000):
+    for _ in range(20_000):
         if condition():
             return
         await asyncio.sleep(0.005)

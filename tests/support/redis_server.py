@@ -7,7 +7,8 @@ import socket
 import subprocess
 from pathlib import Path
 
-from support.processes import free_port, wait_until
+from penstock.testing.ports import free_port
+from support.processes import START_S, wait_until
 
 
 class RedisServer:
@@ -34,7 +35,7 @@ class RedisServer:
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(START_S)
 
     def _answers(self) -> bool:
         assert self._process.poll() is None

@@ -25,7 +25,7 @@ from support.three_queries import NAMES, READINGS
 
 ROWS = 300
 BATCHES = 9
-START_S = 150.0
+START_S = 300.0
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 ROOMY = {
@@ -96,13 +96,16 @@ class ThreeQueries:
     def checkpoint(self, name: str) -> Path:
         return self.folder / "checkpoints" / name
 
-    def seen(self, name: str, query: str) -> Seen:
-        """What is visible now; fails unless it is all that the visible batches make, and once."""
+    def seen(self, name: str, query: str, *, whole: bool = False) -> Seen:
+        """What is visible now; fails unless it is all that the visible batches make, and once.
+
+        `whole` is for a query that was killed while it may have shown a batch: see `seen_batches`.
+        """
         if name == "totals":
             seen, prefix = seen_totals(self.client, query)
             assert seen.rows == totals_of(prefix)
             return seen
-        seen = self._windows(name)
+        seen = self._windows(name, whole=whole)
         assert seen.rows == windows_closed_by(
             self.input.slice(0, max(0, seen.batch) * ROWS), self.input
         )
@@ -115,9 +118,9 @@ class ThreeQueries:
         for name in ("files", "batches"):
             assert self._windows(name).rows == windows_closed_by(self.input, self.input), name
 
-    def _windows(self, name: str) -> Seen:
+    def _windows(self, name: str, *, whole: bool = False) -> Seen:
         folder = self.folder / name
-        return seen_files(folder) if name == "files" else seen_batches(folder)
+        return seen_files(folder) if name == "files" else seen_batches(folder, whole=whole)
 
 
 def told(driver: DriverProcess) -> dict[str, dict[str, Any]]:

@@ -110,10 +110,17 @@ def seen_files(folder: Path) -> Seen:
     return Seen(max(logs, default=-1), _windows_in(named))
 
 
-def seen_batches(folder: Path) -> Seen:
-    """A batch that foreachBatch has written is visible as soon as a file of it is."""
+def seen_batches(folder: Path, *, whole: bool = False) -> Seen:
+    """A batch that foreachBatch has written is visible as soon as a file of it is.
+
+    Spark moves the files of a batch one after the other, and then says that it is whole. Where a
+    kill may come in between, only what is `whole` can be compared.
+    """
     parts = {
-        part for part in folder.glob("batch=*/*.parquet") if not part.name.startswith((".", "_"))
+        part
+        for part in folder.glob("batch=*/*.parquet")
+        if not part.name.startswith((".", "_"))
+        and (not whole or (part.parent / "_SUCCESS").exists())
     }
     batches = {int(part.parent.name.removeprefix("batch=")) for part in parts}
     assert batches == set(range(len(batches)))

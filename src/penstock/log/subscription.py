@@ -78,6 +78,7 @@ class Subscription:
         self._clock = clock
         self._news = set(tags)
         self._wake = threading.Condition()
+        self.is_closed = False
 
     def wake(self, tag: str) -> None:
         with self._wake:
@@ -86,8 +87,9 @@ class Subscription:
 
     def next(self, timeout_s: float) -> list[Entry]:
         """What follows, oldest first, at most `ENTRIES_MAX` entries and about `BYTES_MAX` bytes;
-        waits for the first up to `timeout_s`, then returns nothing. Records that were trimmed
-        before they could be given out are an error, `trimmed`, and never left out."""
+        waits for the first up to `timeout_s`, or until it is closed, then returns nothing. Records
+        that were trimmed before they could be given out are an error, `trimmed`, and never left
+        out."""
         until = self._clock.monotonic_s() + timeout_s
         while True:
             found, unsettled = self._read()
@@ -97,6 +99,8 @@ class Subscription:
             if left <= 0:
                 return []
             with self._wake:
+                if self.is_closed:
+                    return []
                 # Nobody is told when a place settles, which takes as long as a message does.
                 if unsettled:
                     self._wake.wait(min(left, SETTLE_S))
@@ -104,8 +108,11 @@ class Subscription:
                     return []
 
     def close(self) -> None:
-        """Be woken no more."""
+        """Be woken no more, from any thread; a reader that waits is let go with nothing."""
         self._owner.remove(self)
+        with self._wake:
+            self.is_closed = True
+            self._wake.notify()
 
     def __enter__(self) -> Subscription:
         return self

@@ -46,6 +46,13 @@ class Host:
     def __init__(self, log: LocalLog, loop: asyncio.AbstractEventLoop) -> None:
         self._log = log
         self._loop = loop
+        self._followers: dict[Subscription, threading.Thread] = {}
+
+    def close(self) -> None:
+        """Follow the log no more. To be called before the log is closed: it is read until then."""
+        for subscription, thread in list(self._followers.items()):
+            subscription.close()
+            thread.join()
 
     def handle(self, caller: Answering, number: int, name: str, arguments: list[Any]) -> None:
         match name:
@@ -91,21 +98,23 @@ class Host:
 
     def _subscribe(self, caller: Answering, name: int, tags: list[str], after: int) -> None:
         subscription = self._log.subscribe(tags, Lsn(after))
-        lost = threading.Event()
-        caller.on_lost.append(lost.set)
-        threading.Thread(
-            target=self._follow, args=(caller, name, subscription, lost), daemon=True
-        ).start()
+        caller.on_lost.append(subscription.close)
+        thread = threading.Thread(
+            target=self._follow, args=(caller, name, subscription), daemon=True
+        )
+        self._followers[subscription] = thread
+        thread.start()
 
-    def _follow(
-        self, caller: Answering, name: int, subscription: Subscription, lost: threading.Event
-    ) -> None:
-        with subscription:
-            while not lost.is_set():
+    def _follow(self, caller: Answering, name: int, subscription: Subscription) -> None:
+        try:
+            while not subscription.is_closed:
                 found = subscription.next(WAIT_S)
                 if found:
                     frame = framed([0, name, _encode(found)])
                     self._loop.call_soon_threadsafe(caller.push, frame)
+        finally:
+            subscription.close()
+            del self._followers[subscription]
 
     def _tail(self, tag: str) -> Lsn:
         with self._log.reading() as view:
@@ -155,14 +164,16 @@ async def serve(hosted: Hosted) -> None:
     """Until SIGTERM, or until the process that started this one is gone."""
     loop = asyncio.get_running_loop()
     log = open_log(hosted.log, Path(hosted.folder))
+    host = Host(log, loop)
     try:
-        server = await answer_at(Path(hosted.socket), Host(log, loop).handle)
+        server = await answer_at(Path(hosted.socket), host.handle)
         stop = asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         print(READY, flush=True)
         await first_of(stop.wait(), ended_with_parent())
         server.close()
     finally:
+        host.close()
         log.close()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -13,8 +12,9 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock.testing.ports import free_port
 
-START_S = 30.0
+START_S = 120.0
 PAYLOAD_MAX = 8 << 20
 
 _CONFIG = """
@@ -63,7 +63,7 @@ class NatsServers:
         self._clock = clock
         self._payload_max = payload_max
         self._sync = "" if sync is None else f", sync_interval: {sync}"
-        self._ports = _free_ports(3 * count)
+        self._ports = [free_port() for _ in range(3 * count)]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self.numbers = range(count)
 
@@ -165,15 +165,3 @@ class NatsServers:
         except (OSError, urllib.error.URLError, msgspec.DecodeError):
             return {}
         return found if isinstance(found, dict) else {}
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody had a moment ago; held open together, so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from support.processes import ServerProcess
+from support.processes import START_S, ServerProcess
 
 _numbers = count()
 
@@ -38,7 +38,7 @@ class Shell:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=START_S,
             check=False,
         )
 
@@ -120,7 +120,7 @@ def test_tail_prints_rows_as_they_come(shell: Shell, name: str) -> None:
         shell("append", name, "-", "--format", "csv", stdin="n,word\n2,new\n")
         assert json.loads(tail.stdout.readline()) == {"n": 2, "word": "new"}
         tail.send_signal(signal.SIGINT)
-        assert tail.wait(10) == 130
+        assert tail.wait(START_S) == 130
 
 
 def test_a_pipe_that_closes_early_is_no_error(shell: Shell, name: str) -> None:

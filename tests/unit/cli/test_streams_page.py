@@ -15,7 +15,7 @@ import pytest
 
 from penstock.cli.measures import Size, Span, age
 from penstock.client import Client
-from support.processes import ServerProcess
+from support.processes import START_S, ServerProcess
 
 PAGE = Path(__file__).parents[3] / "docs" / "streams.md"
 _numbers = count()
@@ -48,7 +48,7 @@ def test_every_command_of_the_page_runs(tmp_path: Path) -> None:
         start_new_session=True,
     )
     try:
-        said, complained = process.communicate(timeout=120)
+        said, complained = process.communicate(timeout=START_S)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -79,7 +79,7 @@ class Shell:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=START_S,
             check=False,
         )
 

@@ -207,7 +207,7 @@ def test_the_thread_collects_by_itself(tmp_path: Path) -> None:
         collector = Collector(log)
         collector.start()
         done = False
-        for _ in range(100):
+        for _ in range(600):
             done = ends(log)[0] == 3
             if done:
                 break

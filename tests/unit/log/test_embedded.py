@@ -40,7 +40,7 @@ class Gate:
 
         def gated(operation: Operation, view: View) -> Plan:
             self.reached.set()
-            self.opened.wait(10)
+            self.opened.wait(60)
             return decide(operation, view)
 
         monkeypatch.setattr(writer, "decide", gated)
@@ -52,10 +52,10 @@ def test_operations_that_queue_up_share_a_sync(
     gate = Gate(monkeypatch)
     before = log.commits
     first = log.submit(rows(draft(0, 0)))
-    gate.reached.wait(10)
+    gate.reached.wait(60)
     others = [log.submit(rows(draft(0, key))) for key in range(1, 51)]
     gate.opened.set()
-    positions = [future.result(10).position for future in (first, *others)]
+    positions = [future.result(60).position for future in (first, *others)]
     assert positions == sorted(positions)
     assert log.commits - before == 2
     invariants.check(log)
@@ -66,7 +66,7 @@ def test_a_refused_operation_leaves_no_trace_and_its_neighbours_commit(
 ) -> None:
     gate = Gate(monkeypatch)
     first = log.submit(rows(draft(0, 1)))
-    gate.reached.wait(10)
+    gate.reached.wait(60)
     futures: list[Future[Any]] = [
         log.submit(rows(draft(0, 2))),
         log.submit(rows(draft(0, 3), stream="nowhere")),
@@ -74,11 +74,11 @@ def test_a_refused_operation_leaves_no_trace_and_its_neighbours_commit(
         log.submit(rows(draft(0, 4))),
     ]
     gate.opened.set()
-    assert first.result(10).position == 1
-    assert futures[0].result(10).position == 2
-    assert isinstance(futures[1].exception(10), BadCall)
-    assert isinstance(futures[2].exception(10), BadCall)
-    assert futures[3].result(10).position == 3
+    assert first.result(60).position == 1
+    assert futures[0].result(60).position == 2
+    assert isinstance(futures[1].exception(60), BadCall)
+    assert isinstance(futures[2].exception(60), BadCall)
+    assert futures[3].result(60).position == 3
     invariants.check(log)
 
 
@@ -87,13 +87,13 @@ def test_the_queue_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     log.run(make())
     gate = Gate(monkeypatch)
     kept = [log.submit(rows(draft(0, 1)))]
-    gate.reached.wait(10)
+    gate.reached.wait(60)
     kept += [log.submit(rows(draft(0, key))) for key in (2, 3)]
     with pytest.raises(TryAgain, match="which is the bound; try again") as caught:
         log.submit(rows(draft(0, 4)))
     assert caught.value.code == "busy"
     gate.opened.set()
-    assert [future.result(10).position for future in kept] == [1, 2, 3]
+    assert [future.result(60).position for future in kept] == [1, 2, 3]
     log.close()
     with pytest.raises(TryAgain, match="stopping"):
         log.submit(rows(draft(0, 5)))

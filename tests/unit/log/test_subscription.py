@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -60,4 +61,16 @@ def test_what_is_told_one_by_one_is_given_out_once(tmp_path: Path, late: Told) -
             late()
             given += [entry.payload for entry in reader.next(1)]
     assert given == [b"0", b"1", b"2", b"3"]
+    log.close()
+
+
+def test_a_reader_that_waits_is_let_go_when_its_subscription_is_closed(tmp_path: Path) -> None:
+    log = EmbeddedLog.open(tmp_path)
+    reader = log.subscribe(["a"])
+    found: list[object] = []
+    waiting = threading.Thread(target=lambda: found.append(reader.next(600)))
+    waiting.start()
+    reader.close()
+    waiting.join(60)
+    assert found == [[]]
     log.close()

@@ -18,11 +18,11 @@ from support.processes import wait_until
 
 def is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
         return False
     # A killed child of a process that never waits for it stays as a zombie.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return state != "Z"
 
 
 def test_a_server_is_found_while_it_runs_and_only_then(tmp_path: Path) -> None:
