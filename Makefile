@@ -9,7 +9,7 @@ WORKERS ?= 3
 NO_SPARK := not spark and not cluster and not faults and not packaging
 
 .DEFAULT_GOAL := help
-.PHONY: help env java redis nats jar demo test quick lint types fmt clean
+.PHONY: help env java redis nats archive jar demo test quick lint types fmt clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
@@ -19,11 +19,15 @@ env: $(READY) jar ## a virtual environment with everything, and the jar
 demo: env ## the whole system on this machine, in under a minute
 	$(BIN)/penstock demo
 
-test: env redis nats lint types ## the whole suite, as CI runs it
+test: env redis nats lint types archive ## the whole suite, as CI runs it
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15
 
 quick: $(READY) lint types ## lint, types and the tests that need no Spark
 	$(BIN)/pytest -q -n 2 --dist loadfile -m '$(NO_SPARK)'
+
+# Every test that kills a driver starts several: with their classes laid out they take half as long.
+archive: env
+	PYTHONPATH=tests $(BIN)/python tests/support/class_archive.py
 
 jar: $(READY) ## the Spark plug-in; does nothing when its sources are unchanged
 	$(BIN)/python jvm/build.py

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from penstock.client import Client
 from penstock.testing.nats_servers import NatsServers, nats_program
+from support import class_archive
 from support.processes import ServerProcess
 
 # The same histories every time, so that a run can be had again; set the variable to look further.
@@ -20,6 +21,8 @@ settings.register_profile("same", settings.get_profile("explore"), derandomize=T
 settings.load_profile("explore" if os.environ.get("PENSTOCK_EXPLORE") else "same")
 
 NO_NATS = "skipped, because there is no nats-server here: install Debian's nats-server"
+class_archive.use(os.environ)
+
 MARKED_FOLDERS = ("spark", "cluster", "faults", "packaging")
 
 

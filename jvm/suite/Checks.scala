@@ -30,7 +30,7 @@ object Checks {
   }
 
   /** Returns when the condition holds; the limit is only there to end a test that is broken. */
-  def eventually(what: String, limitMs: Long = 20000)(condition: => Boolean): Unit = {
+  def eventually(what: String, limitMs: Long = 120000)(condition: => Boolean): Unit = {
     val end = System.nanoTime() + limitMs * 1000000
     while (!condition) {
       if (System.nanoTime() > end) throw new Broken(s"for $limitMs ms it did not come to be that $what")
@@ -40,12 +40,6 @@ object Checks {
 
   /** Runs the body on a thread of its own; `join` passes on what it threw. */
   def aside[A](body: => A): Aside[A] = new Aside(() => body)
-
-  def tookMs(body: => Any): Long = {
-    val start = System.nanoTime()
-    body
-    (System.nanoTime() - start) / 1000000
-  }
 
   private def causes(e: Throwable): Seq[Throwable] =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(10).toSeq
@@ -61,7 +55,7 @@ final class Aside[A](body: () => A) {
 
   def isOver: Boolean = result.isDefined
 
-  def join(limitMs: Long = 20000): A = {
+  def join(limitMs: Long = 120000): A = {
     thread.join(limitMs)
     result
       .getOrElse(throw new Broken(s"after $limitMs ms a thread still stands at ${at.mkString(" < ")}"))

@@ -26,7 +26,7 @@ def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedPro
         env={**kept, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

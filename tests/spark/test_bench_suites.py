@@ -32,8 +32,8 @@ SMALL = msgspec.structs.replace(
     measure_s=4.0,
     again_max=0,
 )
-START_TIMEOUT_S = 60.0
-END_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 300.0
+END_TIMEOUT_S = 300.0
 
 
 def test_a_suite_measures_checks_and_writes_what_it_promises(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_an_interrupt_leaves_no_process_behind_and_still_writes_the_file(tmp_pat
     bench.send_signal(signal.SIGINT)
     _, complaint = bench.communicate(timeout=END_TIMEOUT_S)
     assert bench.returncode == 130, complaint
-    _, alive = psutil.wait_procs(started, timeout=5)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert [one.cmdline() for one in alive] == []
     assert json.loads(path.read_text())["suite"] == "nexmark"
     assert [one.name for one in tmp_path.iterdir()] == ["result.json"]

@@ -64,7 +64,7 @@ class Job:
         return writer.format("penstock").start(self.made)
 
     def run(self, scheme: str = "file") -> None:
-        self.start(scheme).awaitTermination(120)
+        self.start(scheme).awaitTermination(300)
 
     def seen(self) -> list[int]:
         return sorted(self._client.read(self.made)["n"].to_pylist())
@@ -120,7 +120,7 @@ def test_two_queries_on_one_checkpoint_stop_at_the_first_file_both_write(job: Jo
     (job.checkpoint / "offsets" / str(max(done) + 1)).write_text("v1\nof another query\n")
     job.feed()
     with pytest.raises(StreamingQueryException, match="two_queries"):
-        query.awaitTermination(60)
+        query.awaitTermination(300)
 
 
 def test_a_store_that_does_not_take_files_stops_the_query_by_its_name(

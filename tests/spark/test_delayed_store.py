@@ -31,9 +31,13 @@ def synchronous(spark: SparkSession, faults: Path) -> Iterator[None]:
 
 
 def count_by_key(spark: SparkSession, given: str, made: str, checkpoint: str) -> dict[str, int]:
-    """One AvailableNow run of a stateful query; returns the durations of its last batch."""
+    """One AvailableNow run of a stateful query, a commit of its input per batch.
+
+    Returns the least that any batch took for each of its steps: a busy machine makes some long.
+    """
     query = (
         spark.readStream.format("penstock")
+        .option("maxRowsPerTrigger", 1)
         .load(given)
         .groupBy("n")
         .count()
@@ -43,9 +47,9 @@ def count_by_key(spark: SparkSession, given: str, made: str, checkpoint: str) ->
         .trigger(availableNow=True)
         .start(made)
     )
-    query.awaitTermination(120)
-    progress = query.lastProgress
-    return {} if progress is None else dict(progress["durationMs"])
+    query.awaitTermination(300)
+    took = [one["durationMs"] for one in query.recentProgress if one["numInputRows"]]
+    return {step: min(one[step] for one in took) for step in (took[0] if took else ())}
 
 
 def feed(client: Client, stream: str, count: int) -> None:
@@ -70,10 +74,11 @@ def test_a_remote_store_is_not_on_the_path_of_a_batch_that_commits_behind(
     spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path
 ) -> None:
     given, made = fresh("given"), fresh("made")
-    feed(client, given, 10)
+    for _ in range(6):
+        feed(client, given, 10)
     spark.conf.set(MODE, "full")
     took = count_by_key(spark, given, made, f"remote20://{tmp_path}/checkpoint")
-    assert client.read(made).num_rows == 10
+    assert client.read(made).num_rows == 60
     assert (tmp_path / "checkpoint" / "commits" / "0").exists()
     assert took["walCommit"] < 60
     assert took["commitOffsets"] < 60

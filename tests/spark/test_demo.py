@@ -18,7 +18,7 @@ from penstock.clock import SYSTEM_CLOCK
 
 pytestmark = pytest.mark.spark
 
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 # Adds one to the first price as the oracle sees it: every answer over it is then wrong.
 PLANT = """
 import dataclasses
@@ -113,7 +113,7 @@ def test_ctrl_c_stops_everything(tmp_path: Path) -> None:
     assert len(children) >= 3, "a server, a JVM and a sender were running"
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert alive == []
     assert demo_folders(tmp_path) == []
 

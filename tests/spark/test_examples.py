@@ -12,7 +12,7 @@ import duckdb
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 START = datetime(2026, 1, 1, tzinfo=UTC)
-RUN_S = 240
+RUN_S = 300
 
 
 def write_orders(folder: Path, files: range, per_file: int = 200) -> None:

@@ -25,7 +25,7 @@ from penstock.workloads.linear_road import LinearRoad, LinearRoadOptions
 from penstock.workloads.nexmark import Nexmark, NexmarkOptions
 from support.late import LateRows
 
-FINISH_S = 240
+FINISH_S = 600
 COMMITS, EVENTS, LATE_BY = 18, 500, 8
 ROADS = LinearRoadOptions(rate=50, report_every_s=10, vehicles=1_000)
 SOURCES = tuple(

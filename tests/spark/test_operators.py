@@ -191,7 +191,7 @@ def test_an_operator_is_right_across_a_restart(
             .trigger(availableNow=True)
             .start(made)
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
     assert seen(client, made, mode) == expected(name)
     # The session's provider is ours; what is written down is Spark's, for Spark to go on with.
     first_offsets = (checkpoint / "offsets" / "0").read_text()

@@ -50,7 +50,7 @@ def test_a_join_writes_two_streams_and_one_marker_shows_both(
         writer = outputs.writeStream.option(f"{both}.key", "n").option(f"{both}.substreams", 3)
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
-        query.awaitTermination(90)
+        query.awaitTermination(300)
         return str(query.id)
 
     query = run()
@@ -84,7 +84,7 @@ def test_rows_of_one_frame_go_to_the_streams_whose_structs_they_have(
     )
     writer = frame.writeStream.format("penstock").option("outputs", f"{even},{every}")
     writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
-    writer.trigger(availableNow=True).start().awaitTermination(90)
+    writer.trigger(availableNow=True).start().awaitTermination(300)
     assert client.read(even)["n"].to_pylist() == [0, 2, 4, 6, 8]
     assert client.read(every)["double"].to_pylist() == list(range(0, 20, 2))
 
@@ -98,7 +98,7 @@ def test_columns_that_are_not_the_outputs_are_refused(
     writer = streamed(spark, given).writeStream.format("penstock").option("outputs", "a,b")
     writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
     with pytest.raises(StreamingQueryException, match="one struct column for each"):
-        writer.trigger(availableNow=True).start().awaitTermination(90)
+        writer.trigger(availableNow=True).start().awaitTermination(300)
 
 
 def test_no_outputs_at_all_are_refused() -> None:

@@ -27,7 +27,7 @@ from penstock.workloads.replay import data_folder
 from penstock.workloads.seeded import STAMP
 from support.sources import ROOT
 
-FINISH_S = 120
+FINISH_S = 600
 INPUTS = {
     "persons": ("person", nexmark.PERSONS),
     "auctions": ("auction", nexmark.AUCTIONS),

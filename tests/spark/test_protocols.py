@@ -56,7 +56,7 @@ def counted(spark: SparkSession, client: Client, fresh: Fresh, folder: Path) -> 
     writer = writer.option("substreams", 2).option("key", "key")
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start(made)
-    query.awaitTermination(120)
+    query.awaitTermination(300)
     return str(query.id), made
 
 

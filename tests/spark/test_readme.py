@@ -26,7 +26,7 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -55,7 +55,7 @@ def test_the_shell_example_runs(tmp_path: Path) -> None:
         start_new_session=True,
     )
     try:
-        said, complained = process.communicate(timeout=60)
+        said, complained = process.communicate(timeout=300)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -53,7 +53,7 @@ def run(folder: Path, how: str) -> tuple[dict[str, object], str]:
         env=kept,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

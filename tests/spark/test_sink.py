@@ -33,7 +33,7 @@ def run(
         writer = writer.option(key, str(value))
     writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
     query = writer.start(stream)
-    query.awaitTermination(90)
+    query.awaitTermination(300)
     return query
 
 

@@ -46,7 +46,7 @@ def run_to_end(frame: DataFrame, checkpoint: str, table: str) -> list[dict[str, 
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(60)
+    query.awaitTermination(300)
     return [dict(progress) for progress in query.recentProgress]
 
 
@@ -173,7 +173,7 @@ def test_the_start_is_kept_in_the_checkpoint(
         frame = read_stream(spark, stream, startingPosition="latest")
         writer = frame.writeStream.format("penstock").trigger(availableNow=True)
         query = writer.option("checkpointLocation", checkpoint).start(made)
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(300)
 
     run()
     kept = json.loads((Path(checkpoint) / "sources" / "0" / "0").read_text())
@@ -203,7 +203,7 @@ def test_available_now_stops_at_what_was_there_when_it_began(
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(300)
     assert seen == [100]
 
 
@@ -299,7 +299,7 @@ def test_a_position_past_the_end_fails_unless_told_otherwise(
         .start()
     )
     with pytest.raises(StreamingQueryException, match="failOnDataLoss"):
-        query.awaitTermination(60)
+        query.awaitTermination(300)
     lenient = read_stream(spark, stream, startingPosition=past, failOnDataLoss="false")
     query = (
         lenient.writeStream.format("memory")

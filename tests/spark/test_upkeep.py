@@ -36,7 +36,7 @@ def started(frame: DataFrame, checkpoint: str, output: str) -> StreamingQuery:
 def finished(frame: DataFrame, checkpoint: str, output: str) -> StreamingQuery:
     written = frame.writeStream.format("penstock").option("checkpointLocation", checkpoint)
     query = written.trigger(availableNow=True).start(output)
-    query.awaitTermination(60)
+    query.awaitTermination(300)
     return query
 
 
@@ -68,7 +68,7 @@ def test_a_stopped_query_keeps_its_input_and_one_that_lost_it_says_so(
     client.append(stream, numbers(40, 10))
     lost = started(frame, checkpoint, output)
     with pytest.raises(StreamingQueryException) as caught:
-        lost.awaitTermination(60)
+        lost.awaitTermination(300)
     for fact in ("is trimmed up to", "are gone", "failOnDataLoss", "[penstock: trimmed]"):
         assert fact in str(caught.value)
     assert copied(client, output) == list(range(30)), "never fewer rows than there were"
@@ -120,10 +120,13 @@ def test_the_log_learns_what_the_checkpoint_location_has(
     frame = spark.readStream.format("penstock").load(stream)
     query = started(frame, checkpoint, output)
     try:
-        for batch in range(4):
+        # The copy follows in its own time, and the marker after it says so.
+        for batch in range(100):
             client.append(stream, numbers(batch, 1))
             query.processAllAvailable()
-        known = client.query(str(query.id))
+            known = client.query(str(query.id))
+            if known["copied"] is not None:
+                break
     finally:
         query.stop()
     assert known["copied"] is not None

@@ -21,9 +21,11 @@ from penstock.testing.ports import free_port
 START_S = 180.0
 """How long anything may take that takes seconds; only what fails waits for it."""
 
+# Tests run for seconds: compiling hot code well costs more than it gives on two cores.
+SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 QUICK_START = {
-    # Tests run for seconds: compiling hot code well costs more than it gives on two cores.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": SHORT_RUN,
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
@@ -142,6 +144,15 @@ class DriverProcess:
 
     def is_running(self) -> bool:
         return self._process.poll() is None
+
+    def has_processes(self) -> bool:
+        """Whether any process is left that the driver has started, or the driver itself."""
+        self._process.poll()
+        try:
+            os.killpg(self._process.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def jobs(self) -> list[psutil.Process]:
         """The processes of the job that a supervisor runs: its Python and its JVM."""

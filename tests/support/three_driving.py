@@ -87,11 +87,12 @@ class ThreeQueries:
             },
         )
 
-    def finish(self, **args: Any) -> None:
-        """Runs to the end of the input, in cuts that no batch so far was made in."""
+    def finish(self, **args: Any) -> DriverProcess:
+        """Runs to the end of the input, in cuts that no batch so far was made in; the driver."""
         driver = self.start(None, rows_per_batch=100 * ROWS, available_now=True, **args)
         code = driver.wait(START_S)
         assert code == 0, driver.said()[-6000:]
+        return driver
 
     def checkpoint(self, name: str) -> Path:
         return self.folder / "checkpoints" / name
