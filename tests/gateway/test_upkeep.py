@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -214,3 +217,46 @@ def test_the_server_collects_when_told_to_and_says_who_is_away(tmp_path: Path) -
         assert own.ask("POST", "/collect").json()["entries"] == 1
         assert own.ask("GET", "/streams/s").json()["earliest"] == end
         assert own.ask("GET", "/server").json()["consumers_away"] == 1
+
+
+def test_a_consumer_that_stays_away_too_long_is_named(tmp_path: Path) -> None:
+    away_ms = 2_000
+    with Served(tmp_path / "data", "--set", f"consumer_away_ms_max={away_ms}") as own:
+        own.make("s")
+        end = position(own, "s", 1)
+        for group in ("gone", "longer gone"):
+            own.ask("PUT", f"/consumers/{group.replace(' ', '%20')}/streams/s", {"start": 0})
+        heard_ms = position_heard(own, "gone")
+        assert own.ask("GET", "/consumers?away=true").json() == {"consumers": []}
+        # One is heard of all the time, the others never again.
+        own.ask("PUT", "/consumers/here/streams/s", {"start": 0})
+        until = time.monotonic() + 20
+        while len(own.ask("GET", "/consumers?away=true").json()["consumers"]) < 2:
+            assert time.monotonic() < until
+            own.ask("POST", "/consumers/here/positions", {"streams": {"s": {"position": end}}})
+            time.sleep(0.05)
+        own.ask("POST", "/consumers/gone/positions", {"streams": {"s": {"position": 0}}})
+        (named,) = own.ask("GET", "/consumers?away=true").json()["consumers"]
+        assert (named["reader"], named["name"], named["stream"]) == ("group", "longer gone", "s")
+        assert named["away_since_ms"] == named["heard_at_ms"] + away_ms
+        assert heard_ms <= named["heard_at_ms"] < own.ask("GET", "/server").json()["now_ms"]
+        assert own.ask("GET", "/server").json()["consumers_away"] == 1
+        others = own.ask("GET", "/consumers").json()["consumers"]
+        assert {each["name"]: each["away_since_ms"] for each in others if not each["is_away"]} == {
+            "gone": None,
+            "here": None,
+        }
+        command = [sys.executable, "-m", "penstock", "consumers", "list", "--away"]
+        told = subprocess.run(
+            [*command, "--url", own.url, "--token", own.token],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        (line,) = told.stdout.splitlines()
+        assert line.split("\t")[:3] == ["group", "longer gone", "s"]
+        assert "away for " in line.split("\t")[-1]
+        assert own.ask("GET", "/consumers?away=maybe").code == "bad_request"
+
+
+def position_heard(own: Served, group: str) -> int:
+    found = own.ask("GET", "/consumers").json()["consumers"]
+    return next(int(each["heard_at_ms"]) for each in found if each["name"] == group)

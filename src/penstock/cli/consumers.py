@@ -32,21 +32,26 @@ def consumers() -> None:
 
 
 @consumers.command("list")
+@click.option("--away", is_flag=True, help="Only those that stay away, the longest first.")
 @server_options
-def list_consumers(**server: Any) -> None:
+def list_consumers(away: bool, **server: Any) -> None:
     """List every consumer: its position, the rows behind it, and whether it is away.
 
-    State is `here`, `away` (not waited for any more) or `trimmed` (rows it had not read are gone).
+    State is `here`, `away` and for how long (not waited for any more), or `trimmed` (rows it had
+    not read are gone).
     """
     client = client_of(**server)
-    found = client.consumers()
+    found = client.consumers(away=away)
+    if not found and away:
+        click.echo("no consumer stays away", err=True)
+        return
     if not found:
         click.echo("no consumers; penstock.consume and queries register themselves", err=True)
         return
     table = Table(*COLUMNS, show_edge=False, pad_edge=False)
     now_ms = int(client.server()["now_ms"])
     for one in found:
-        state = "trimmed" if one["is_trimmed"] else "away" if one["is_away"] else "here"
+        state = _state(one, now_ms)
         values = (
             one["reader"],
             one["name"],
@@ -62,6 +67,13 @@ def list_consumers(**server: Any) -> None:
             click.echo("\t".join(values))
     if sys.stdout.isatty():
         Console().print(table)
+
+
+def _state(one: dict[str, Any], now_ms: int) -> str:
+    said = ["trimmed"] if one["is_trimmed"] else []
+    if one["away_since_ms"] is not None:
+        said.append(f"away for {age(max(0, now_ms - one['away_since_ms']))}")
+    return ", ".join(said) or "here"
 
 
 @consumers.command()

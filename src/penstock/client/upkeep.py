@@ -15,9 +15,11 @@ class UpkeepCalls:
 
     _wire: Wire
 
-    def consumers(self) -> list[dict[str, Any]]:
-        """Groups and queries: their positions, how far each is behind, and who stays away."""
-        return list(self._wire.request("GET", ("consumers",)).json()["consumers"])
+    def consumers(self, *, away: bool = False) -> list[dict[str, Any]]:
+        """Groups and queries: their positions, how far each is behind, and who stays away, since
+        when; with `away` only those, the longest first."""
+        asked = {"away": "true"} if away else {}
+        return list(self._wire.request("GET", ("consumers",), asked).json()["consumers"])
 
     def register(self, group: str, stream: str, start: str | int = "earliest") -> int:
         """Hold a stream for a group; its position, which is `start` only if it is new."""

@@ -17,11 +17,20 @@ from penstock.model.ids import Lsn, stream_name
 
 
 async def list_consumers(request: web.Request) -> web.Response:
-    """`GET /v1/consumers`: groups and queries, each with what it holds and whether it is away."""
+    """`GET /v1/consumers`: groups and queries, each with what it holds and whether it is away.
+
+    With `away=true` only those that are, the longest away first.
+    """
     gateway = gateway_of(request)
+    only = request.query.get("away", "false")
+    if only not in ("true", "false"):
+        raise bad_request(f"away is {only!r}, and must be true or false")
     with gateway.log.reading() as view:
         found = [_described(gateway, view, each) for each in holders(view)]
     found.sort(key=lambda each: (each["reader"], each["name"], each["stream"]))
+    if only == "true":
+        found = [each for each in found if each["is_away"]]
+        found.sort(key=lambda each: int(each["heard_at_ms"]))
     return json_answer({"consumers": found})
 
 
@@ -32,6 +41,7 @@ def _described(gateway: Gateway, view: StoreView, holder: Holder) -> dict[str, A
         last, base = view.last_commit(stream), view.commit_at(stream, holder.position)
         behind = (last.rows_total if last else 0) - (base.rows_total if base else 0)
     away_ms = gateway.settings.consumer_away_ms_max
+    is_away = holder.is_away(gateway.collector.now_ms(view), away_ms)
     return {
         "reader": holder.reader,
         "name": holder.name,
@@ -39,7 +49,8 @@ def _described(gateway: Gateway, view: StoreView, holder: Holder) -> dict[str, A
         "position": holder.position,
         "rows_behind": behind,
         "heard_at_ms": holder.heard_at_ms,
-        "is_away": holder.is_away(max(gateway.clock.wall_ms(), view.now_ms), away_ms),
+        "is_away": is_away,
+        "away_since_ms": holder.heard_at_ms + away_ms if is_away else None,
         "is_trimmed": stream is None or holder.position < earliest(view, stream),
     }
 

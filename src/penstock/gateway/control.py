@@ -69,7 +69,7 @@ async def server(request: web.Request) -> web.Response:
     gateway = gateway_of(request)
     with gateway.log.reading() as view:
         last = view.next_lsn - 1
-        gone = away(view, gateway.clock.wall_ms(), gateway.settings)
+        gone = away(view, gateway.collector.now_ms(view), gateway.settings)
     return json_answer(
         {
             "version": version(),

@@ -10,6 +10,7 @@ from penstock.errors import BadCall, PenstockError
 from penstock.log.consumers import Holder
 from penstock.log.garbage import away, steps
 from penstock.log.local import LocalLog
+from penstock.log.store import StoreView
 from penstock.log.upkeep import Trimmed
 
 _LOG = logging.getLogger("penstock.log")
@@ -66,7 +67,7 @@ class Collector:
     def _round(self) -> Trimmed | None:
         """One step for each stream and query; None if nothing was removed."""
         with self._log.reading() as view:
-            found = steps(view, self._now_ms(), self._log.settings)
+            found = steps(view, self.now_ms(view), self._log.settings)
         entries = size = done = 0
         for step in found:
             if self._stopping.is_set():
@@ -83,16 +84,22 @@ class Collector:
                 entries, size = entries + answer.entries, size + answer.payload_bytes
         return Trimmed(0, entries, size) if done else None
 
-    def _now_ms(self) -> int:
-        """Wall time as it was at start, moved on by what has really passed: a wall clock that jumps
-        ahead must not make everyone seem to have been away."""
+    def now_ms(self, view: StoreView) -> int:
+        """The time by which entries are old and consumers away.
+
+        Wall time as it was at start, moved on by what has really passed, so that a wall clock that
+        jumps ahead makes nobody seem to have been away; and no later than the log would stamp what
+        comes now, so that one that jumps back does not either: who is heard of then is stamped
+        with the time of before the jump, until that has passed again.
+        """
         passed_s = self._clock.monotonic_s() - self._started_s
-        return self._started_ms + round(passed_s * 1000)
+        steady_ms = self._started_ms + round(passed_s * 1000)
+        return min(steady_ms, max(self._clock.wall_ms(), view.now_ms))
 
     def name_those_away(self) -> list[Holder]:
         """Say once of each consumer that stays away that nothing is held for it any more."""
         with self._log.reading() as view:
-            found = away(view, self._now_ms(), self._log.settings)
+            found = away(view, self.now_ms(view), self._log.settings)
         named = {(str(each.reader), each.name, str(each.stream)) for each in found}
         for each in found:
             if (each.reader, each.name, str(each.stream)) not in self._named:
