@@ -1,0 +1,220 @@
+"""A wall clock that jumps by a day, either way, while the log is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import Fenced
+from penstock.log import invariants
+from penstock.log.collector import Collector
+from penstock.log.contract import AppendRows
+from penstock.log.embedded import EmbeddedLog
+from penstock.log.index import earliest, latest, position_at
+from penstock.log.upkeep import AlterStream, Move, MovePosition, Register, Retention
+from penstock.model.ids import Lsn, StreamName
+from penstock.settings import Settings
+from support.logs import ManualClock, draft, make, mark, pending, rows, stamp, take
+
+DAY_MS = 86_400_000
+MINUTE_MS = 60_000
+START_MS = 10 * DAY_MS
+S = StreamName("s")
+SETTINGS = Settings(
+    trim_after_ms=1_000, consumer_away_ms_max=2 * MINUTE_MS, producer_idle_ms_max=10 * MINUTE_MS
+)
+JUMPS = pytest.mark.parametrize("jump_ms", [DAY_MS, -DAY_MS], ids=["ahead", "back"])
+
+
+class WallClock(ManualClock):
+    """Its wall time can be put wrong by so much; what passes, passes on both."""
+
+    wrong_ms = 0
+
+    def wall_ms(self) -> int:
+        return self.now_ms + self.wrong_ms
+
+
+@pytest.fixture
+def clock() -> WallClock:
+    return WallClock(START_MS)
+
+
+@pytest.fixture
+def log(tmp_path: Path, clock: WallClock) -> Iterator[EmbeddedLog]:
+    log = EmbeddedLog.open(tmp_path / "data", SETTINGS, clock=clock)
+    log.run(make())
+    yield log
+    invariants.check(log)
+    log.close()
+
+
+def append(log: EmbeddedLog, value: int) -> Lsn:
+    position: Lsn = log.run(rows(draft(0, value))).position
+    return position
+
+
+def times(log: EmbeddedLog) -> list[int]:
+    with log.reading() as view:
+        stream = view.stream(S)
+        assert stream is not None
+        return [each.arrived_at_ms for each in view.commits(stream, 0, latest(view, stream))]
+
+
+def first(log: EmbeddedLog) -> Lsn:
+    with log.reading() as view:
+        stream = view.stream(S)
+        assert stream is not None
+        return earliest(view, stream)
+
+
+@JUMPS
+def test_places_never_go_back_in_time_and_a_time_finds_its_place(
+    log: EmbeddedLog, clock: WallClock, jump_ms: int
+) -> None:
+    for wrong_ms in (0, jump_ms, 0, -jump_ms, jump_ms, 0):
+        clock.wrong_ms = wrong_ms
+        clock.now_ms += 1_000
+        append(log, wrong_ms)
+    found = times(log)
+    assert found == sorted(found)
+    assert found[0] == START_MS + 1_000
+    with log.reading() as view:
+        stream = view.stream(S)
+        assert stream is not None
+        for place, at_ms in enumerate(found, 1):
+            before = [other for other, ms in enumerate(found, 1) if ms < at_ms]
+            assert position_at(view, stream, at_ms) == max(before, default=0), place
+
+
+def test_rows_under_a_clock_that_jumped_ahead_are_kept_longer_and_none_shorter(
+    log: EmbeddedLog, clock: WallClock
+) -> None:
+    """
+    real minutes   0     1     2        62            1 day and 62
+    wall           right ahead right    right         right
+    appended       1     2     3
+    goes                                1             2 and 3
+    """
+    log.run(AlterStream(S, retention=Retention(age_ms_max=60 * MINUTE_MS)))
+    collector = Collector(log, clock)
+    append(log, 1)
+    clock.now_ms += MINUTE_MS
+    clock.wrong_ms = DAY_MS
+    append(log, 2)
+    assert collector.collect().entries == 0, "the first is a minute old, whatever the wall says"
+    clock.now_ms += MINUTE_MS
+    clock.wrong_ms = 0
+    append(log, 3)
+    assert collector.collect().entries == 0
+    clock.now_ms += 60 * MINUTE_MS
+    collector.collect()
+    assert first(log) == 1
+    clock.now_ms += DAY_MS
+    collector.collect()
+    assert first(log) == 3
+
+
+def test_rows_under_a_clock_that_is_behind_count_from_the_jump(
+    log: EmbeddedLog, clock: WallClock
+) -> None:
+    """
+    real minutes   0      10 to 50   50      61       109     110
+    wall           right  behind     right
+    appended       1      2 to 6     7
+    goes                                     1 to 6           7
+
+    Places do not go back in time, so 2 to 6 carry the time of 1: they go with it, sooner than by
+    their own age by as long as the clock was behind.
+    """
+    log.run(AlterStream(S, retention=Retention(age_ms_max=60 * MINUTE_MS)))
+    collector = Collector(log, clock)
+    append(log, 1)
+    clock.wrong_ms = -DAY_MS
+    for value in range(2, 7):
+        clock.now_ms += 10 * MINUTE_MS
+        append(log, value)
+        collector.collect()
+    assert set(times(log)) == {START_MS}
+    clock.wrong_ms = 0
+    append(log, 7)
+    clock.now_ms += 10 * MINUTE_MS
+    collector.collect()
+    assert first(log) == 0, "nothing is an hour old"
+    clock.now_ms += MINUTE_MS
+    collector.collect()
+    assert first(log) == 6
+    clock.now_ms += 48 * MINUTE_MS
+    collector.collect()
+    assert first(log) == 6
+    clock.now_ms += 2 * MINUTE_MS
+    collector.collect()
+    assert first(log) == 7
+
+
+@JUMPS
+def test_a_consumer_that_is_there_is_not_taken_for_away(
+    log: EmbeddedLog, clock: WallClock, jump_ms: int
+) -> None:
+    collector = Collector(log, clock)
+    log.run(Register("group", "slow", S, Lsn(0)))
+    end = append(log, 1)
+    clock.wrong_ms = jump_ms
+    for _ in range(10):
+        clock.now_ms += MINUTE_MS
+        log.run(MovePosition("group", "slow", (Move(S),)))
+        assert collector.name_those_away() == []
+        assert collector.collect().entries == 0
+    assert first(log) == 0, "what it has not read is still there"
+    clock.wrong_ms = 0
+    log.run(MovePosition("group", "slow", (Move(S, end),)))
+    assert collector.name_those_away() == []
+
+
+def test_a_consumer_that_is_gone_is_named_once_time_has_passed_again(
+    log: EmbeddedLog, clock: WallClock
+) -> None:
+    collector = Collector(log, clock)
+    log.run(Register("group", "gone", S, Lsn(0)))
+    append(log, 1)
+    clock.wrong_ms = DAY_MS
+    assert collector.name_those_away() == []
+    clock.now_ms += 3 * MINUTE_MS
+    assert [each.name for each in collector.name_those_away()] == ["gone"]
+
+
+@JUMPS
+def test_the_fence_counts_instances_and_not_time(
+    log: EmbeddedLog, clock: WallClock, jump_ms: int
+) -> None:
+    clock.wrong_ms = jump_ms
+    assert log.run(take(run="old")).instance == 1
+    clock.wrong_ms = -jump_ms
+    assert log.run(take(run="new")).instance == 2
+    (entry,) = log.run(pending(draft(0, 1), by=stamp(instance=2)))
+    clock.wrong_ms = jump_ms
+    with pytest.raises(Fenced):
+        log.run(pending(draft(0, 1), by=stamp(instance=1)))
+    with pytest.raises(Fenced):
+        log.run(mark(instance=1))
+    assert log.run(mark(entry, instance=2)) > entry
+
+
+@JUMPS
+def test_a_producers_repeat_is_known_across_a_jump(
+    log: EmbeddedLog, clock: WallClock, jump_ms: int
+) -> None:
+    sent = AppendRows(S, (draft(0, 1),), "p", 1)
+    collector = Collector(log, clock)
+    position = log.run(sent).position
+    log.run(Register("group", "g", S, position))
+    clock.now_ms += 5_000
+    clock.wrong_ms = jump_ms
+    append(log, 2)
+    log.run(MovePosition("group", "g", (Move(S, Lsn(position + 1)),)))
+    collector.collect()
+    clock.wrong_ms = 0
+    collector.collect()
+    assert log.run(sent).duplicate
