@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.penstock-ready
 # Most of a test with Spark is waiting for it, so more files run at a time than there are cores; in
-# their own order, in which the long ones come first.
+# the order of tests/support/order.py, in which the long ones come first.
 WORKERS ?= 3
 NO_SPARK := not spark and not cluster and not faults and not packaging
 
@@ -22,12 +22,12 @@ demo: env ## the whole system on this machine, in under a minute
 test: env redis nats lint types archive ## the whole suite, as CI runs it
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15
 
-quick: $(READY) lint types ## lint, types and the tests that need no Spark
+quick: jar lint types ## lint, types and the tests that need no Spark
 	$(BIN)/pytest -q -n 2 --dist loadfile -m '$(NO_SPARK)'
 
 # Every test that kills a driver starts several: with their classes laid out they take half as long.
 archive: env
-	PYTHONPATH=tests $(BIN)/python tests/support/class_archive.py
+	PYTHONPATH=tests $(BIN)/python tests/support/make_class_archive.py
 
 jar: $(READY) ## the Spark plug-in; does nothing when its sources are unchanged
 	$(BIN)/python jvm/build.py

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from penstock.client import Client
 from penstock.testing.nats_servers import NatsServers, nats_program
 from support import class_archive
+from support.order import MARKED_FOLDERS, turn
 from support.processes import ServerProcess
 
 # The same histories every time, so that a run can be had again; set the variable to look further.
@@ -23,16 +24,23 @@ settings.load_profile("explore" if os.environ.get("PENSTOCK_EXPLORE") else "same
 NO_NATS = "skipped, because there is no nats-server here: install Debian's nats-server"
 class_archive.use(os.environ)
 
-MARKED_FOLDERS = ("spark", "cluster", "faults", "packaging")
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's folder under tests/ says what it needs, so that no file has to repeat it."""
-    root = Path(__file__).parent
+    """A test's folder under tests/ says what it needs, so that no file has to repeat it.
+
+    The long files come first, then the others that need much, then those that take seconds.
+    """
     for item in items:
-        folder = item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else ""
+        folder = _name(item).partition("/")[0]
         if folder in MARKED_FOLDERS:
             item.add_marker(folder)
+    items.sort(key=lambda item: turn(_name(item)))
+
+
+def _name(item: pytest.Item) -> str:
+    """A test's file, from tests/ on."""
+    root = Path(__file__).parent
+    return item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""
 
 
 @pytest.fixture(scope="session")

@@ -1,51 +1,17 @@
-"""kill -9 of the driver at every step of an asynchronous commit, with three kinds of sinks at once.
-
-    batch 3 ends ─► state, marker or commit of 3 ─► offsets of 4 released ─► batch 4 seen ─► ...
-    batch 4 computes meanwhile                      ▲ a kill before this cuts batch 4 anew
-
-A driver is killed with batch 4 at the point named. What can be seen then is the work of whole
-batches, each once, and no more of them than the order of release allows. Then the job is restarted
-with other local folders and other cuts, and must come to the result over the whole input.
-"""
+"""kill -9 of the driver at the steps of a commit up to the state of a batch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.processes import DriverProcess, ServerProcess
-from support.three_driving import ThreeQueries, latest, told, wait_until_standing
+from support.commit_kills import Stop, check_a_kill
+from support.processes import ServerProcess
 
-AT = 4
 OTHERS = {"files": (3, 3), "batches": (3, 3)}
 STATELESS = {"files": (3, 3), "batches": (3, 4)}
-ENDED = {"files": (4, 4), "batches": (4, 4)}
 
-
-@dataclass(frozen=True)
-class Stop:
-    """Where batch AT stands still, and the last batch that may be visible then, at least and most.
-
-    A query that is not named goes on, and is killed wherever it is.
-    """
-
-    points: str
-    visible: dict[str, tuple[int, int]]
-    version: str = "2"  # of the checkpoint's format
-    snapshots: str = "batches"  # the query whose state is kept without changelogs
-    plain: bool = False  # Spark alone carries on the query into files
-
-    def __str__(self) -> str:
-        return f"{self.points}-v{self.version}"
-
-
-# The log's batch 3 may be on its way to its marker while batch 4 computes. A batch of the others is
-# seen when its job ends. Spark's file sink skips a batch that it has, and what is skipped is not
-# computed again: so it shows nothing of a batch whose state is not durable. From a batch that it
-# shows, and that is not committed, Spark alone cannot go on with format 2; Penstock can.
 STOPS = [
     Stop("after_offsets", {"totals": (2, 3), **OTHERS}),
     Stop("before_release", {"totals": (3, 3), **OTHERS}, snapshots="files", plain=True),
@@ -53,65 +19,11 @@ STOPS = [
     Stop("before_flush", {"totals": (2, 3), **STATELESS}),
     Stop("after_local", {"totals": (2, 3), **STATELESS}, snapshots="totals"),
     Stop("before_state", {"totals": (2, 3), **STATELESS}, version="1", plain=True),
-    Stop("mid_task", {"totals": (2, 3)}, snapshots="totals"),
-    Stop("after_appends", {"totals": (2, 3)}, snapshots="files"),
-    Stop("before_marker,before_commit", {"totals": (3, 3), **ENDED}),
-    Stop(
-        "before_marker,before_commit",
-        {"totals": (3, 3), **ENDED},
-        version="1",
-        plain=True,
-    ),
-    Stop("after_marker", {"totals": (4, 4)}, version="1"),
-    Stop("before_copy", {"totals": (4, 13)}),
 ]
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=str)
-def test_a_kill_at_each_point_of_a_commit(
+def test_a_kill_at_each_point_up_to_the_state(
     server: ServerProcess, tmp_path: Path, stop: Stop
 ) -> None:
-    job = ThreeQueries(server, tmp_path / "job")
-    input_files = str(job.input_files) if stop.plain else None
-    same: dict[str, Any] = {
-        "version": stop.version,
-        "snapshots": stop.snapshots,
-        "input_files": input_files,
-    }
-    driver = job.start(f"{stop.points}@{AT}", **same)
-    wait_until_standing(driver, set(stop.visible))
-    driver.kill()
-    ids = check_what_is_seen(job, driver, stop)
-
-    logs = {
-        file: file.read_bytes()
-        for name in ids
-        for file in job.checkpoint(name).glob("*/[0-9]*")
-        if file.parent.name in ("offsets", "commits")
-    }
-    if stop.plain:
-        job.finish(**same, plain=True, queries=["files"])
-        job.finish(**same, queries=["totals", "batches"])
-    else:
-        job.finish(**same)
-    job.check_whole(ids["totals"])
-    # Nothing was cut anew that was recorded, and nothing recorded was lost.
-    assert {file: file.read_bytes() for file in logs} == logs
-
-
-def check_what_is_seen(job: ThreeQueries, driver: DriverProcess, stop: Stop) -> dict[str, str]:
-    ids = {name: str(query["id"]) for name, query in told(driver).items()}
-    for name, query in ids.items():
-        least, most = stop.visible.get(name, (-1, 99))
-        # Where a batch may be visible or not, the kill may come while it becomes so.
-        seen = job.seen(name, query, whole=least < most)
-        assert least <= seen.batch <= most, (name, seen.batch)
-        # Spark runs a batch again only if exactly that one has offsets and no commit.
-        checkpoint = job.checkpoint(name)
-        committed = latest(checkpoint, "commits")
-        assert latest(checkpoint, "offsets") - committed in (0, 1), name
-        if name == "totals":
-            assert committed <= seen.batch
-        else:
-            assert committed <= seen.batch <= latest(checkpoint, "offsets"), name
-    return ids
+    check_a_kill(server, tmp_path / "job", stop)

@@ -12,9 +12,11 @@ import psutil
 import pyspark
 
 from penstock.testing.ports import free_port
+from support.class_archive import options
 from support.processes import wait_until
 
 CONF = {
+    "spark.executor.extraJavaOptions": options(),
     "spark.executor.memory": "600m",
     "spark.executor.cores": "1",
     "spark.cores.max": "2",

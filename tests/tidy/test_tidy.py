@@ -9,6 +9,7 @@ from itertools import chain
 
 import pytest
 
+from support.order import LONGEST_FIRST
 from support.sources import (
     PACKAGE,
     ROOT,
@@ -157,3 +158,8 @@ def test_most_of_the_code_is_python() -> None:
     )
     python = code_lines(list(PACKAGE.rglob("*.py")))
     assert scala / (scala + python) < SCALA_SHARE_MAX
+
+
+def test_the_files_that_run_first_are_there() -> None:
+    assert [name for name in LONGEST_FIRST if not (ROOT / "tests" / name).is_file()] == []
+    assert len(set(LONGEST_FIRST)) == len(LONGEST_FIRST)

@@ -1,0 +1,35 @@
+"""kill -9 of the driver, anywhere: nothing lost, nothing twice, after every recovery."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+from support.driving import finish, marked_all, wait_for_commits, wait_for_queries
+from support.exactly_once import Feeder, check
+from support.processes import DriverProcess, ServerProcess
+
+SEED = 20261115
+KILLS = 10
+
+
+def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    client = server.client()
+    folder = tmp_path / "job"
+    ids: dict[str, str] = {}
+    with Feeder(server.client()) as feeder:
+        for _ in range(KILLS):
+            driver = DriverProcess(server, folder)
+            before = marked_all(client, ids)
+            ids = wait_for_queries(driver, 2)
+            # Past the recovery: each query has committed at least one batch of this run.
+            wait_for_commits(client, ids, before)
+            time.sleep(chance.uniform(0.0, 0.8))
+            driver.kill()
+            check(client, ids)
+        feeder.stop()
+    assert finish(server, folder, rows_per_batch=100_000) == ids
+    assert check(client, ids) == {"totals": feeder.sent, "copies": feeder.sent}
+    assert all(client.query(q)["instance"] == KILLS + 1 for q in ids.values())

@@ -1,0 +1,64 @@
+"""NEXMark on generated events, its driver killed half-way: DuckDB agrees with every batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from penstock import queries
+from penstock.bench.answers import groups
+from penstock.bench.answers.groups import Asked, Group
+from penstock.bench.answers.trial import Size
+from penstock.oracle.committed import Committed
+from support import wrong_queries
+from support.processes import QUICK_START
+from support.tried_queries import Done, assert_right, tried
+
+# Two commits more than the others: Q6 has its first winners when four seconds have passed.
+AUCTIONS = Size(22, 4_600, QUICK_START)
+
+
+@pytest.fixture(scope="module")
+def nexmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+    wrong = Group("wrong", (), (Asked(wrong_queries.q5_without_ties()),))
+    group = groups.merged("nexmark", groups.nexmark(), wrong)
+    yield from tried(group, AUCTIONS, tmp_path_factory.mktemp("nexmark"))
+
+
+@pytest.mark.parametrize("name", queries.NEXMARK)
+def test_a_nexmark_query_is_right_after_every_batch(nexmark: Done, name: str) -> None:
+    assert_right(nexmark, name)
+
+
+def test_a_query_that_drops_ties_is_found_out(nexmark: Done) -> None:
+    name = "q5_without_ties"
+    reported = nexmark.answered[name]
+    assert not reported.is_right
+    assert 0 < reported.different < reported.rows
+    found = nexmark.trial.check(nexmark.asked(name))
+    first = found.differences[0]
+    assert first.what == "expected but not committed"
+    ids = nexmark.trial.ids[name]
+    assert first.lsn == nexmark.trial.client.markers(ids[name])[first.batch]["lsn"]
+    assert f"{name}, batch {first.batch} (marker {first.lsn})" in reported.differences[0]
+    assert "auction=" in reported.differences[0]
+
+
+@pytest.mark.parametrize("name", ["q4", "q5", "q7", "q8"])
+def test_the_watermark_the_oracle_computes_is_the_one_spark_wrote_down(
+    nexmark: Done, name: str
+) -> None:
+    trial, asked = nexmark.trial, nexmark.asked(name)
+    stage = asked.query.stages[0]
+    past = Committed(trial.client, stage, trial.ids[name][stage.name], {}, {})
+    computed = [one.watermark_us // 1_000 for one in past.batches]
+    past.close()
+    offsets = trial.checkpoints(asked) / stage.name / "offsets"
+    written = [
+        json.loads((offsets / str(batch)).read_text().splitlines()[1])["batchWatermarkMs"]
+        for batch in range(len(computed))
+    ]
+    assert computed == written
+    assert len(set(computed)) > 10

@@ -1,0 +1,41 @@
+"""In which order the files of the tests are run, and which of them need more than Python."""
+
+from __future__ import annotations
+
+MARKED_FOLDERS = ("spark", "cluster", "faults", "packaging")
+
+# Files that take long, longest first: a worker that gets one at the end is left alone with it.
+LONGEST_FIRST = (
+    "faults/test_commit_kills.py",
+    "faults/test_marker_kills.py",
+    "spark/test_nexmark_queries.py",
+    "spark/test_queries_on_jetstream.py",
+    "spark/test_queries.py",
+    "cluster/test_losses.py",
+    "faults/test_random_kills.py",
+    "spark/test_state_provider.py",
+    "faults/test_driver_kills.py",
+    "spark/test_late_rows.py",
+    "faults/test_protocols.py",
+    "spark/test_bench_suites.py",
+    "faults/test_jetstream.py",
+    "spark/test_demo.py",
+    "spark/test_bench_floor.py",
+    "cluster/test_standalone.py",
+    "packaging/test_wheel.py",
+    "packaging/test_submit.py",
+    "spark/test_examples.py",
+    "spark/test_hold.py",
+    "spark/test_outside_data.py",
+    "faults/test_drain.py",
+    "faults/test_fencing.py",
+    "faults/test_server_kills.py",
+)
+
+
+def turn(file: str) -> int:
+    """The lower, the sooner: long files, then others of the marked folders, then quick ones."""
+    if file in LONGEST_FIRST:
+        return LONGEST_FIRST.index(file)
+    is_quick = file.partition("/")[0] not in MARKED_FOLDERS
+    return len(LONGEST_FIRST) + is_quick
