@@ -27,9 +27,11 @@ final case class WriteOptions(key: Seq[String], substreams: Option[Int])
 /** What a table of ours stands for: one stream, or one for each of its columns. */
 sealed trait Streams {
   def isOne: Boolean
+  def names: Seq[String]
 }
 final case class OneStream(name: String) extends Streams {
   override def isOne: Boolean = true
+  override def names: Seq[String] = Seq(name)
   override def toString: String = name
 }
 final case class ByColumn(names: Seq[String]) extends Streams {

@@ -13,7 +13,10 @@ object Protocol {
   /** A coordinator commits it in two phases, as Kafka Streams does. */
   case object Transaction extends Protocol("transaction")
 
-  /** It shows once its state and positions are in the checkpoint location, one at a time. */
+  /**
+   * Its state and positions go to the checkpoint location, one batch at a time; it shows when a
+   * barrier has passed all queries it is chained with.
+   */
   case object Aligned extends Protocol("aligned")
 
   /** Rows show when a task appends them, whatever becomes of it. */

@@ -11,6 +11,8 @@ import msgspec
 from aiohttp import web
 
 from penstock.errors import BadCall
+from penstock.gateway.alignment import described as described_query
+from penstock.gateway.alignment import readable, reader_in
 from penstock.gateway.bodies import (
     AdmissionBody,
     InstanceBody,
@@ -26,6 +28,8 @@ from penstock.gateway.bodies import (
 from penstock.gateway.readings import Asker
 from penstock.gateway.state import Gateway, gateway_of
 from penstock.log.appends import check_instance, need_stream
+from penstock.log.barriers import is_barrier_due
+from penstock.log.chains import StartBarrier
 from penstock.log.contract import (
     CreateStream,
     Mark,
@@ -39,7 +43,7 @@ from penstock.log.garbage import away
 from penstock.log.index import check_position, earliest, end_of_batch, latest, markers_from
 from penstock.log.store import StoreView
 from penstock.log.upkeep import ConsumerRecord, Move, MovePosition, Register
-from penstock.model.ids import BatchId, Instance, Lsn, stream_name
+from penstock.model.ids import BatchId, Instance, Lsn, QueryId, stream_name
 from penstock.model.routing import check_key
 from penstock.model.schema import canonical, from_base64, schema_of, to_base64, to_ddl
 
@@ -84,10 +88,13 @@ async def server(request: web.Request) -> web.Response:
     )
 
 
-def described(gateway: Gateway, view: StoreView, stream: StreamRecord) -> dict[str, Any]:
+def described(
+    gateway: Gateway, view: StoreView, stream: StreamRecord, reader: QueryId | None = None
+) -> dict[str, Any]:
+    """The stream as `reader` sees it, or anyone."""
     schema = gateway.schema(stream)
-    start = earliest(view, stream)
-    last, base = view.last_commit(stream), view.commit_at(stream, start)
+    start, end = earliest(view, stream), latest(view, stream, reader)
+    last, base = view.commit_at(stream, end), view.commit_at(stream, start)
     return {
         "name": stream.name,
         "ddl": to_ddl(schema),
@@ -95,7 +102,7 @@ def described(gateway: Gateway, view: StoreView, stream: StreamRecord) -> dict[s
         "substreams": stream.substreams,
         "key": list(stream.key),
         "earliest": start,
-        "latest": latest(view, stream),
+        "latest": end,
         "rows": (last.rows_total if last else 0) - (base.rows_total if base else 0),
         "bytes": (last.bytes_total if last else 0) - (base.bytes_total if base else 0),
         "version": len(stream.versions),
@@ -115,7 +122,8 @@ async def list_streams(request: web.Request) -> web.Response:
 async def get_stream(request: web.Request) -> web.Response:
     gateway = gateway_of(request)
     with gateway.log.reading() as view:
-        return json_answer(described(gateway, view, gateway.stream_in(request, view)))
+        stream = gateway.stream_in(request, view)
+        return json_answer(described(gateway, view, stream, reader_in(request)))
 
 
 async def put_stream(request: web.Request) -> web.Response:
@@ -147,7 +155,9 @@ async def take_over(request: web.Request) -> web.Response:
     body = await body_of(request, InstanceBody)
     run = short_text(body.run, "'run'")
     taken: Taken = await gateway.run(TakeQuery(query, run, body.name))
-    return json_answer({"instance": taken.instance, "marker": taken.marker})
+    with gateway.log.reading() as view:
+        aligned = {} if view.member(query) is None else {"aligned": True}
+    return json_answer({"instance": taken.instance, "marker": taken.marker, **aligned})
 
 
 async def mark(request: web.Request) -> web.Response:
@@ -161,7 +171,7 @@ async def mark(request: web.Request) -> web.Response:
 
 async def list_queries(request: web.Request) -> web.Response:
     with gateway_of(request).log.reading() as view:
-        found = list(view.queries())
+        found = [described_query(view, each) for each in view.queries()]
     return json_answer({"queries": found})
 
 
@@ -169,9 +179,9 @@ async def get_query(request: web.Request) -> web.Response:
     query = query_id(request.match_info["query"])
     with gateway_of(request).log.reading() as view:
         found: QueryRecord | None = view.query(query)
-    if found is None:
-        raise BadCall(f"there is no query {query!r}", code="unknown_query", status=404)
-    return json_answer(found)
+        if found is None:
+            raise BadCall(f"there is no query {query!r}", code="unknown_query", status=404)
+        return json_answer(described_query(view, found))
 
 
 async def list_markers(request: web.Request) -> web.Response:
@@ -193,11 +203,17 @@ async def admit(request: web.Request) -> web.Response:
     names = [stream_name(body.stream), *(stream_name(other.stream) for other in body.others)]
     if body.instance is not None:
         await _keep_reading(gateway, body)
+    query = None if body.query is None else query_id(body.query)
     with gateway.held.watch(names, gateway.hold_s(body.wait_ms)) as watch:
         while True:
             with gateway.log.reading() as view:
+                is_due = query is not None and is_barrier_due(view, query)
                 stream = need_stream(view, names[0])
-                end, last, is_ready = _admitted(view, stream, body)
+                end, last, is_ready = _admitted(view, stream, body, query)
+            if is_due and query is not None:
+                # Who comes second is refused, and finds the first one's.
+                await gateway.run(StartBarrier(query))
+                continue
             if is_ready or not body.wait_ms or not await watch.wait():
                 return json_answer({"end": end, "latest": last, "substreams": stream.substreams})
 
@@ -219,20 +235,22 @@ async def _keep_reading(gateway: Gateway, body: AdmissionBody) -> None:
         gateway.run_behind(move)
 
 
-def _admitted(view: StoreView, stream: StreamRecord, body: AdmissionBody) -> tuple[Lsn, Lsn, bool]:
+def _admitted(
+    view: StoreView, stream: StreamRecord, body: AdmissionBody, query: QueryId | None
+) -> tuple[Lsn, Lsn, bool]:
     """The end, the stream's latest, and whether any stream asked about has something."""
-    if body.instance is not None:
-        check_instance(view, query_id(body.query or ""), Instance(body.instance))
-    after, last = Lsn(body.after), latest(view, stream)
+    if body.instance is not None and query is not None:
+        check_instance(view, query, Instance(body.instance))
+    after, last = Lsn(body.after), readable(view, stream, query)
     check_position(view, stream, after)
     until = last
     if body.until is not None:
         check_position(view, stream, Lsn(body.until))
-        until = Lsn(body.until)
+        until = min(last, Lsn(body.until))
     end = end_of_batch(view, stream, after, until, body.rows_max, body.bytes_max)
     is_ready = end > after
     for other in body.others:
         record = need_stream(view, stream_name(other.stream))
         check_position(view, record, Lsn(other.after))
-        is_ready = is_ready or latest(view, record) > other.after
+        is_ready = is_ready or readable(view, record, query) > other.after
     return end, last, is_ready

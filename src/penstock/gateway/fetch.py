@@ -8,11 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 from aiohttp import web
 
+from penstock.gateway.alignment import reader_in
 from penstock.gateway.bodies import bad_request, number_in
 from penstock.gateway.decode import ARROW, JSON_LINES
 from penstock.gateway.json_rows import encode_lines
 from penstock.gateway.state import Gateway, gateway_of
 from penstock.log.appends import check_substream
+from penstock.log.consumers import past_end
 from penstock.log.contract import StreamRecord
 from penstock.log.index import (
     Cursor,
@@ -25,7 +27,8 @@ from penstock.log.index import (
     page,
     position_at,
 )
-from penstock.model.ids import Lsn, Substream
+from penstock.log.store import StoreView
+from penstock.model.ids import Lsn, QueryId, Substream
 from penstock.model.schema import reshape
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -46,7 +49,7 @@ async def fetch_rows(request: web.Request) -> web.Response:
     with gateway.held.watch([stream.name], gateway.hold_s(wait_ms)) as watch:
         while True:
             if is_open:
-                asked = replace(asked, until=_latest(gateway, stream))
+                asked = replace(asked, until=_latest(gateway, asked))
             if asked.until > asked.after or not is_open:
                 body, cursor, entries = await gateway.in_thread(
                     build_page, gateway, asked, size, schema, as_json
@@ -62,9 +65,10 @@ async def fetch_rows(request: web.Request) -> web.Response:
     return web.Response(body=body, headers=headers, content_type=JSON_LINES if as_json else ARROW)
 
 
-def _latest(gateway: Gateway, stream: StreamRecord) -> Lsn:
+def _latest(gateway: Gateway, asked: Range) -> Lsn:
+    """What is shown, or where the reader is: who was aligned once may be further."""
     with gateway.log.reading() as view:
-        return latest(view, stream)
+        return max(asked.after, latest(view, asked.stream))
 
 
 def _range(request: web.Request, gateway: Gateway) -> tuple[Range, bool]:
@@ -81,9 +85,17 @@ def _range(request: web.Request, gateway: Gateway) -> tuple[Range, bool]:
         check_position(view, stream, after)
         if until is not None:
             check_position(view, stream, Lsn(until))
-        end = latest(view, stream) if until is None else Lsn(until)
+            _check_shown(view, stream, Lsn(until), reader_in(request))
+        end = max(after, latest(view, stream)) if until is None else Lsn(until)
     place = None if substream is None else Substream(substream)
     return Range(stream, after, end, place, cursor), until is None
+
+
+def _check_shown(view: StoreView, stream: StreamRecord, until: Lsn, reader: QueryId | None) -> None:
+    """Refuse what only aligned queries may see yet."""
+    end = latest(view, stream, reader)
+    if until > end:
+        raise past_end(stream.name, until, end)
 
 
 def _columns(request: web.Request, gateway: Gateway, stream: StreamRecord) -> pa.Schema:
@@ -152,5 +164,7 @@ async def find_position(request: web.Request) -> web.Response:
         if time_ms is not None:
             position = position_at(view, stream, time_ms)
         else:
-            position = (earliest if at == "earliest" else latest)(view, stream)
+            is_first = at == "earliest"
+            end = latest(view, stream, reader_in(request))
+            position = earliest(view, stream) if is_first else end
     return web.json_response({"position": position})

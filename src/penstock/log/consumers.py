@@ -14,7 +14,10 @@ import msgspec
 
 from penstock.errors import BadCall
 from penstock.log.appends import need_stream
+from penstock.log.barriers import decide_align, registered
+from penstock.log.chains import Align
 from penstock.log.contract import QueryRecord, StreamRecord
+from penstock.log.ends import end_of
 from penstock.log.upkeep import (
     ConsumerRecord,
     ForgetConsumer,
@@ -46,13 +49,6 @@ class Holder:
 
     def __str__(self) -> str:
         return f"the {self.reader} {self.name!r} at position {self.position}"
-
-
-def end_of(view: View, stream: StreamRecord) -> Lsn:
-    """The position of the last commit, or the trim point of a stream that has none after it."""
-    last = view.last_commit(stream)
-    point = view.trimmed(stream_point(stream.name))
-    return max(last.lsn, point) if last is not None else point
 
 
 def check_readable(view: View, stream: StreamRecord, position: Lsn, *, whose: str = "") -> None:
@@ -89,7 +85,21 @@ def decide_register(operation: Register, view: View) -> Plan:
     made = ConsumerRecord(
         operation.reader, operation.name, stream.name, operation.position, view.now_ms
     )
-    return Plan(made, consumers=(made,))
+    chained = None
+    if operation.reader == "query":
+        chained = registered(view, QueryId(operation.name), stream.name, operation.position)
+    return Plan(made, consumers=(made,), chained=chained)
+
+
+def decide_take_part(operation: Align, view: View) -> Plan:
+    """A query is aligned with the inputs that it is known to have; others join as it asks."""
+    return decide_align(operation, view, read_by(view, operation.query))
+
+
+def read_by(view: View, query: QueryId) -> dict[StreamName, Lsn]:
+    """The streams that a query reads, and up to where it needs them no more."""
+    found = (each for each in holders(view) if (each.reader, each.name) == ("query", query))
+    return {each.stream: each.position for each in found}
 
 
 def decide_move(operation: MovePosition, view: View) -> Plan:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from penstock.log.chains import Chaining
 from penstock.log.upkeep import Retention, Shape, Upkeep
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import Marker, Stamp
@@ -215,6 +216,7 @@ Operation = (
     | Mark
     | AppendRecord
     | SetAux
+    | Chaining
     | Upkeep
 )
 

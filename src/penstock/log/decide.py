@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.log.appends import decide_pending, decide_rows, decide_stream
-from penstock.log.consumers import decide_forget, decide_move, decide_register
+from penstock.log.barriers import decide_start
+from penstock.log.chains import Align, StartBarrier
+from penstock.log.consumers import decide_forget, decide_move, decide_register, decide_take_part
 from penstock.log.contract import (
     AppendFiles,
     AppendPending,
@@ -50,7 +52,9 @@ from penstock.log.upkeep import (
 )
 from penstock.log.view import Plan, View
 
-_UPKEEP: dict[type, Callable[[Any, View], Plan]] = {
+_OTHERS: dict[type, Callable[[Any, View], Plan]] = {
+    Align: decide_take_part,
+    StartBarrier: decide_start,
     Register: decide_register,
     MovePosition: decide_move,
     ForgetConsumer: decide_forget,
@@ -86,4 +90,4 @@ def decide(operation: Operation, view: View) -> Plan:
         case SetAux():
             return decide_aux(operation, view)
         case _:
-            return _UPKEEP[type(operation)](operation, view)
+            return _OTHERS[type(operation)](operation, view)

@@ -11,8 +11,9 @@ import msgspec
 from penstock.errors import BadCall
 from penstock.log import layout
 from penstock.log.appends import need_stream
-from penstock.log.consumers import check_readable, end_of
+from penstock.log.consumers import check_readable
 from penstock.log.contract import Commit, StreamRecord
+from penstock.log.ends import end_of, shown_end
 from penstock.log.layout import Buffer
 from penstock.log.store import StoreView
 from penstock.log.upkeep import stream_point
@@ -47,8 +48,13 @@ def earliest(view: StoreView, stream: StreamRecord) -> Lsn:
     return view.trimmed(stream_point(stream.name))
 
 
-def latest(view: StoreView, stream: StreamRecord) -> Lsn:
-    """The position of the last commit; the earliest one in an empty stream."""
+def latest(view: StoreView, stream: StreamRecord, reader: QueryId | None = None) -> Lsn:
+    """The position of the last commit that is shown; the earliest one in an empty stream.
+
+    An aligned query as `reader` sees every commit: admission says how far it may go.
+    """
+    if reader is None or view.member(reader) is None:
+        return shown_end(view, stream)
     return end_of(view, stream)
 
 

@@ -1,6 +1,7 @@
 """What is always true of a log, as code; the numbers are those of the design.
 
-1. Output is visible if and only if a marker covers it, or it committed itself.
+1. Output is visible if and only if a marker covers it, or it committed itself; that of aligned
+   queries is shown no further than their last complete barrier.
 3. A marker names only checkpoint files that are in the log, of its own batch and instance, each
    path once.
 5. Markers of a query carry the instance of the last take-over before them, and their batches
@@ -23,6 +24,7 @@ import msgspec
 
 from penstock.log import layout
 from penstock.log.appends import substream_of
+from penstock.log.chain_checks import chain_violations
 from penstock.log.contract import Entry, Head, QueryRecord, StreamRecord
 from penstock.log.layout import lsn_of
 from penstock.log.local import LocalLog
@@ -55,6 +57,7 @@ def violations(view: StoreView) -> Iterator[str]:
     yield from _files(view, entries, shown)
     for stream in view.streams():
         yield from _totals(view, stream, entries)
+    yield from chain_violations(view)
 
 
 def _entries(view: StoreView) -> dict[Lsn, Entry]:

@@ -18,6 +18,8 @@
     waiting        query, 0x00, lsn             -> nothing; pending entries and files not named yet
     consumers      reader, name, 0x00, stream   -> ConsumerRecord
     trims          `s/` with a stream, or a tag -> the place up to which it is no longer whole
+    aligned        query                        -> Member
+    barriers       stream                       -> Line
     deleted        stream id                    -> DeletedStream, while entries of it are left
     parts          lsn                          -> part of an operation that is not complete yet
     parts_of       publisher, number, index     -> lsn of that part
@@ -62,6 +64,8 @@ TABLES = (
     "waiting",
     "consumers",
     "trims",
+    "aligned",
+    "barriers",
     "deleted",
     "parts",
     "parts_of",

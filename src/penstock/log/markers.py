@@ -7,6 +7,7 @@ import xxhash
 
 from penstock.errors import BadCall, Fenced
 from penstock.log.appends import check_instance, need_stream, show
+from penstock.log.barriers import marked
 from penstock.log.contract import Entry, Head, Mark, MarkerRef, QueryRecord, Taken, TakeQuery
 from penstock.log.files import check_files
 from penstock.log.view import Plan, Showing, View
@@ -60,7 +61,8 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     3. a later batch is marked: refused, because batches are marked in order;
     4. every entry named is there, carries this marker's stamp and is named once;
     5. every checkpoint file named is there and of this batch and instance;
-    6. the marker entry, and with it everything it names becomes visible.
+    6. the marker entry, and with it everything it names becomes visible;
+    7. of an aligned query, the barrier passes if the marker has come to it.
     """
     marker = operation.marker
     check_instance(view, marker.query, marker.instance)
@@ -91,6 +93,7 @@ def decide_marker(operation: Mark, view: View) -> Plan:
         query=msgspec.structs.replace(record, marker=ref, copied=_copied(operation, record)),
         mark=(marker.query, marker.batch, lsn),
         named=_named(marker),
+        chained=marked(view, marker, lsn),
     )
 
 

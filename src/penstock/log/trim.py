@@ -14,6 +14,7 @@ from penstock.errors import BadCall
 from penstock.log.appends import need_stream
 from penstock.log.consumers import Holder, holders
 from penstock.log.contract import Commit, Head, QueryRecord, StreamRecord
+from penstock.log.ends import shown_end
 from penstock.log.upkeep import (
     Reclaim,
     Removal,
@@ -47,7 +48,8 @@ def decide_trim_stream(operation: TrimStream, view: View) -> Plan:
     """
     stream = need_stream(view, operation.stream)
     point = view.trimmed(stream_point(stream.name))
-    last = view.commit_at(stream, operation.until)
+    # What is not shown yet is needed by those it will be shown to.
+    last = view.commit_at(stream, min(operation.until, shown_end(view, stream)))
     if last is None or last.lsn <= point:
         return Plan(Trimmed(point))
     held = least_needed(holders(view, stream.name), view.now_ms, operation.away_ms)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from penstock.log.chains import Line, Member
 from penstock.log.contract import Appended, Commit, Covered, Entry, Head, QueryRecord, StreamRecord
 from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Removal, Run
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
@@ -110,6 +111,18 @@ class View(Protocol):
 
     def runs(self, query: QueryId) -> Iterator[Run]: ...
 
+    def member(self, query: QueryId) -> Member | None:
+        """The query as a member of a chain, if it is aligned."""
+        ...
+
+    def members(self) -> Iterator[Member]: ...
+
+    def line(self, stream: StreamName) -> Line | None:
+        """The stream as one of a chain, if a member reads or writes it."""
+        ...
+
+    def lines(self) -> Iterator[Line]: ...
+
     def deleted(self, stream_id: int) -> DeletedStream | None: ...
 
     def producers_until(self, stream: StreamRecord, last: Lsn) -> Iterator[str]:
@@ -135,6 +148,21 @@ class Showing:
 
 
 @dataclass(frozen=True)
+class Chained:
+    """What changes in chains. `woken` are the streams whose readers should look again."""
+
+    members: tuple[Member, ...] = ()
+    lines: tuple[Line, ...] = ()
+    woken: tuple[StreamName, ...] = ()
+    gone_members: tuple[QueryId, ...] = ()
+    gone_lines: tuple[StreamName, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.members or self.lines or self.gone_members or self.gone_lines)
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything one operation changes, to be applied as one. An empty plan changes nothing.
 
@@ -157,8 +185,11 @@ class Plan:
     consumers: tuple[ConsumerRecord, ...] = ()
     deleted: DeletedStream | None = None
     removal: Removal | None = None
+    chained: Chained | None = None
 
     @property
     def changes(self) -> bool:
+        if self.chained is not None and self.chained.changes:
+            return True
         one = (self.stream, self.query, self.aux, self.run, self.removal)
         return bool(self.entries or self.consumers) or any(each is not None for each in one)

@@ -17,8 +17,11 @@ final case class Write(stream: String, partition: Int, attempt: Long, entries: S
 /** The last marker of a query, as its task log has it. */
 final case class LastMarker(batch: Long, lsn: Long, commit: Option[Array[Byte]])
 
-/** The answer to a take-over: this run's instance, and where the one before it got to. */
-final case class TakeOver(instance: Long, last: Option[LastMarker])
+/**
+ * The answer to a take-over: this run's instance, where the one before it got to, and whether the
+ * query takes part in barriers.
+ */
+final case class TakeOver(instance: Long, last: Option[LastMarker], isAligned: Boolean)
 
 /** A marked batch: its checkpoint files in the log, and the bytes of `commits/N`. */
 final case class MarkedFiles(
@@ -59,7 +62,16 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     val last = Option(answer.get("marker")).filterNot(_.isNull).map { marker =>
       LastMarker(marker.path("batch").asLong(), marker.path("lsn").asLong(), commitOf(marker))
     }
-    TakeOver(answer.path("instance").asLong(), last)
+    TakeOver(answer.path("instance").asLong(), last, answer.path("aligned").asBoolean())
+  }
+
+  /** Takes part in barriers, writing these streams; with none, does so no longer. */
+  def align(query: String, instance: Long, outputs: Seq[String]): Unit = {
+    val body = Gateway.Json.createObjectNode().put("instance", instance)
+    val streams = body.putArray("outputs")
+    outputs.foreach(stream => streams.add(stream))
+    gateway.putJson(s"/queries/$query/alignment", body)
+    ()
   }
 
   /** The instance of a query that may mark now. */

@@ -28,7 +28,9 @@ final case class Stamp(query: String, instance: Long, batch: Long, partition: In
 /** The routes about streams and their rows. */
 final class StreamRoutes private[client] (gateway: Gateway) {
 
-  def describe(stream: String): StreamInfo = info(gateway.getJson(s"/streams/$stream"))
+  /** The stream as a query sees it that reads it, or as anyone does. */
+  def describe(stream: String, reader: Option[String] = None): StreamInfo =
+    info(gateway.getJson(s"/streams/$stream" + reader.fold("")(query => s"?query=$query")))
 
   /** Creates the stream, or checks that the one that is there has the same schema. */
   def ensure(

@@ -3,6 +3,7 @@ package penstock.source
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
+import org.apache.spark.sql.penstock.SparkInternals
 
 import penstock.{BadCall, Connection, ReadOptions}
 import penstock.checkpoint.QueryRuns
@@ -58,7 +59,10 @@ final class LogMicroBatchStream(
     }
 
   override def prepareForTriggerAvailableNow(): Unit =
-    availableNowEnd = Some(gateway.streams.position(info.name, "at=latest"))
+    availableNowEnd = Some(gateway.streams.describe(info.name, reader).latest)
+
+  /** The query that reads; known from its thread, before its run has begun. */
+  private def reader: Option[String] = SparkInternals.streamThread.map(_._1)
 
   override def latestOffset(): Offset =
     throw new UnsupportedOperationException("latestOffset(start, limit) is the one to call")
@@ -91,7 +95,7 @@ final class LogMicroBatchStream(
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     val until = end.asInstanceOf[Position].lsn
     QueryRuns.logOfThisThread.foreach(_.reading(info.name, until))
-    ReadRange(info.name, start.asInstanceOf[Position].lsn, until, info.schema.getFields.size)
+    ReadRange(info.name, start.asInstanceOf[Position].lsn, until, info.schema.getFields.size, reader)
       .perSubstream(substreams)
   }
 
@@ -110,7 +114,7 @@ final class LogMicroBatchStream(
     try gateway.queries.admit(ask)
     catch {
       case e: BadCall if DataLoss.Codes(e.code) && e.code != "unknown_stream" && !options.failOnDataLoss =>
-        val now = gateway.streams.describe(info.name)
+        val now = gateway.streams.describe(info.name, reader)
         val end = if (ask.after < now.earliest) now.earliest else now.latest
         logWarning(s"the query cannot go on from position ${ask.after} of stream '${info.name}': " +
           s"${e.getMessage}; failOnDataLoss is false, so it goes on from $end")

@@ -31,9 +31,14 @@ final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptio
 
 /**
  * What a batch reads of a stream: everything committed in `(after, until]`, of the first columns,
- * which are those that the stream had when the query was started.
+ * which are those that the stream had when the query was started. `reader` is the query it is for.
  */
-final case class ReadRange(stream: String, after: Long, until: Long, columns: Int) {
+final case class ReadRange(
+    stream: String,
+    after: Long,
+    until: Long,
+    columns: Int,
+    reader: Option[String] = None) {
   def perSubstream(substreams: Int): Array[InputPartition] =
     Array.tabulate(substreams)(k => SubstreamPartition(this, k))
 }

@@ -72,7 +72,8 @@ private final class SubstreamReader(
     if (range.after >= range.until) None
     else {
       val path = s"/streams/${range.stream}/rows?substream=${partition.substream}" +
-        s"&after=${range.after}&until=${range.until}&columns=${range.columns}"
+        s"&after=${range.after}&until=${range.until}&columns=${range.columns}" +
+        range.reader.fold("")(query => s"&query=$query")
       Some(AskedPage(range, path, path, gateway.startFetch(path)))
     }
 
@@ -98,7 +99,7 @@ private final class SubstreamReader(
     val left =
       if (e.code == "unknown_stream") range.copy(until = range.after)
       else {
-        val now = gateway.streams.describe(range.stream)
+        val now = gateway.streams.describe(range.stream, range.reader)
         range.copy(
           after = math.max(range.after, now.earliest),
           until = math.min(range.until, now.latest))
