@@ -34,12 +34,14 @@ class Reading:
         self.inputs, self.output = inputs, output
         self.positions = dict.fromkeys(inputs, Lsn(0))
         self.batch = 0
+        self.is_member = False
 
     def join(self, log: EmbeddedLog) -> None:
         log.run(take(self.query))
         log.run(Align(self.query, Instance(1), (self.output,)))
         for stream in self.inputs:
             log.run(Register("query", self.query, stream, Lsn(0)))
+        self.is_member = True
 
     def step(self, log: EmbeddedLog, dice: random.Random, *, everything: bool = False) -> bool:
         """Whether it has read anything; now and then it marks though it has not."""
@@ -127,20 +129,25 @@ def test_barriers_end_and_what_is_shown_rests_on_what_is_shown(seed: int) -> Non
         log = EmbeddedLog.open(Path(folder), Settings(), ManualClock())
         for name in dict.fromkeys([*OUTER, *outputs]):
             log.run(make(name, substreams=1))
-        for query in queries:
-            query.join(log)
         before: dict[StreamName, Lsn] = {}
         for _ in range(STEPS):
             if dice.random() < 0.3:
                 log.run(rows(draft(0, 1), stream=dice.choice(OUTER)))
             else:
-                dice.choice(queries).step(log, dice)
+                query = dice.choice(queries)
+                if query.is_member:
+                    query.step(log, dice)
+                else:
+                    query.join(log)
             with log.reading() as view:
                 assert_rests_on_what_is_shown(view, queries)
                 now = ends(view, outputs)
             assert all(now[name] >= position for name, position in before.items())
             before = now
             invariants.check(log)
+        for query in queries:
+            if not query.is_member:
+                query.join(log)
         while any(query.step(log, dice, everything=True) for query in queries):
             pass
         with log.reading() as view:

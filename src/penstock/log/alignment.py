@@ -96,8 +96,22 @@ def settled(chain: Chain, ends: Ends) -> Chain:
         pass
     if not chain.is_in_progress:
         for stream, line in lines.items():
-            lines[stream] = Line(stream, None, line.place if line.shown is not None else None)
+            lines[stream] = replace(line, place=None, shown=_completed(line))
     return chain
+
+
+def _completed(line: Line) -> Lsn | None:
+    """A stream may have shown more before it had a writer among the members."""
+    return None if line.shown is None else max(line.shown, line.place or BEFORE_ALL)
+
+
+def joined(chain: Chain, query: QueryId) -> Chain:
+    """The chain that a query has just joined, waiting for it if a barrier is in progress which is
+    on none of its outputs yet."""
+    member = chain.members[query]
+    if not chain.is_in_progress or any(chain.lines[s].place is not None for s in member.outputs):
+        return chain
+    return Chain({**chain.members, query: replace(member, awaits=True)}, chain.lines)
 
 
 def _shown(chain: Chain, line: Line, ends: Ends) -> Lsn | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from penstock.errors import BadCall
-from penstock.log.alignment import Chain, Ends, chains, is_due, limit, settled, started
+from penstock.log.alignment import Chain, Ends, chains, is_due, joined, limit, settled, started
 from penstock.log.appends import check_instance
 from penstock.log.chains import Align, Line, Member, StartBarrier
 from penstock.log.contract import StreamRecord
@@ -39,7 +39,7 @@ def decide_align(operation: Align, view: View, read: Mapping[StreamName, Lsn]) -
         member = Member(operation.query, operation.outputs, dict(read))
     else:
         member = replace(there, outputs=operation.outputs)
-    return Plan(member, chained=_all_settled(view, {**members, member.query: member}))
+    return Plan(member, chained=_all_settled(view, {**members, member.query: member}, member.query))
 
 
 def decide_start(operation: StartBarrier, view: View) -> Plan:
@@ -76,7 +76,7 @@ def registered(view: View, query: QueryId, stream: StreamName, at: Lsn) -> Chain
         return None
     members = {each.query: each for each in view.members()}
     members[query] = replace(member, positions={**member.positions, stream: at})
-    return _all_settled(view, members)
+    return _all_settled(view, members, query)
 
 
 def left(view: View, query: QueryId) -> Chained | None:
@@ -143,10 +143,14 @@ def _ends(view: View, commits: Mapping[StreamName, Lsn]) -> Ends:
     return end
 
 
-def _all_settled(view: View, members: Mapping[QueryId, Member]) -> Chained:
+def _all_settled(
+    view: View, members: Mapping[QueryId, Member], joining: QueryId | None = None
+) -> Chained:
     """Everything anew, after members have changed: chains may have joined or parted."""
     ends = _ends(view, {})
-    after = [settled(chain, ends) for chain in chains(members.values(), view.line)]
+    found = chains(members.values(), view.line)
+    now = [joined(each, joining) if joining in each.members else each for each in found]
+    after = [settled(chain, ends) for chain in now]
     changed = _difference(view, after)
     lines = {stream for chain in after for stream in chain.lines}
     gone = tuple(each.stream for each in view.lines() if each.stream not in lines)

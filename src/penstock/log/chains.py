@@ -16,8 +16,8 @@ from penstock.model.ids import Instance, Lsn, QueryId, StreamName
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """An aligned query: the streams it writes, and how far its markers have come on those it reads.
 
-    `awaits`: a barrier is in progress, and has not passed this query. A query that joins while one
-    is takes part from the next one on.
+    `awaits`: a barrier is in progress, and has not passed this query. One that joins meanwhile is
+    waited for too, unless the barrier is on a stream that it writes already.
     """
 
     query: QueryId

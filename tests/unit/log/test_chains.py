@@ -251,15 +251,29 @@ def test_what_was_visible_stays_so_and_what_others_append_waits_for_the_barrier(
     assert world.shown(MID) == after
 
 
-def test_a_query_that_joins_takes_part_from_the_next_barrier_on(world: World) -> None:
+def test_a_query_that_joins_while_a_barrier_is_in_progress_is_waited_for(world: World) -> None:
     world.join(A, MID, OUTER)
     until = world.append(OUTER)
     world.start(A)
     world.join(B, OUT, MID)
     mid = world.mark(A, MID, outer=until)
-    assert world.shown(MID) == mid
-    assert world.start(B)
+    assert world.shown(MID) == 0
     assert world.waits_for(A) == [B]
+    out = world.mark(B, OUT, mid=mid)
+    assert (world.shown(MID), world.shown(OUT)) == (mid, out)
+
+
+def test_a_query_that_joins_past_the_barrier_takes_part_from_the_next_one_on(
+    world: World,
+) -> None:
+    world.join(B, OUT, MID)
+    world.append(MID)
+    world.start(B)
+    more = world.append(MID)
+    world.join(A, MID, OUTER)
+    assert world.shown(MID) == more, "what was visible stays so"
+    assert world.waits_for(A) == [B]
+    assert not world.member(A).awaits
 
 
 def test_a_query_that_is_deleted_holds_nothing_back(chained: World) -> None:
