@@ -9,7 +9,8 @@ from aiohttp import web
 
 from penstock.gateway.bodies import AlignBody, body_of, query_id
 from penstock.gateway.state import gateway_of
-from penstock.log.barriers import chain_of, readable_end
+from penstock.log.alignment import Chain
+from penstock.log.barriers import readable_end
 from penstock.log.chains import Align
 from penstock.log.contract import QueryRecord, StreamRecord
 from penstock.log.index import latest
@@ -39,10 +40,9 @@ def readable(view: StoreView, stream: StreamRecord, query: QueryId | None) -> Ls
     return latest(view, stream) if member is None else readable_end(view, member, stream)
 
 
-def described(view: StoreView, query: QueryRecord) -> dict[str, Any]:
+def described(query: QueryRecord, chain: Chain | None) -> dict[str, Any]:
     """The query; of an aligned one also its outputs, and the barrier of its chain."""
     found: dict[str, Any] = msgspec.to_builtins(query)
-    chain = chain_of(view, query.query)
     if chain is None:
         return found
     member = chain.members[query.query]

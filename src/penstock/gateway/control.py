@@ -28,7 +28,7 @@ from penstock.gateway.bodies import (
 from penstock.gateway.readings import Asker
 from penstock.gateway.state import Gateway, gateway_of
 from penstock.log.appends import check_instance, need_stream
-from penstock.log.barriers import is_barrier_due
+from penstock.log.barriers import all_chains, chain_of, is_barrier_due
 from penstock.log.chains import StartBarrier
 from penstock.log.contract import (
     CreateStream,
@@ -171,7 +171,8 @@ async def mark(request: web.Request) -> web.Response:
 
 async def list_queries(request: web.Request) -> web.Response:
     with gateway_of(request).log.reading() as view:
-        found = [described_query(view, each) for each in view.queries()]
+        chains = all_chains(view)
+        found = [described_query(each, chains.get(each.query)) for each in view.queries()]
     return json_answer({"queries": found})
 
 
@@ -181,7 +182,7 @@ async def get_query(request: web.Request) -> web.Response:
         found: QueryRecord | None = view.query(query)
         if found is None:
             raise BadCall(f"there is no query {query!r}", code="unknown_query", status=404)
-        return json_answer(described_query(view, found))
+        return json_answer(described_query(found, chain_of(view, query)))
 
 
 async def list_markers(request: web.Request) -> web.Response:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -22,7 +23,10 @@ Ends = Callable[[StreamName], Lsn]
 
 @dataclass(frozen=True)
 class Chain:
-    """Members that are connected through streams, and these streams."""
+    """Members that are connected through streams, and these streams.
+
+    Who reads and writes what is the same as long as the chain lives; who awaits may change.
+    """
 
     members: dict[QueryId, Member]
     lines: dict[StreamName, Line]
@@ -41,21 +45,36 @@ class Chain:
         )
 
     def writers(self, stream: StreamName) -> list[Member]:
-        return [each for each in self.members.values() if stream in each.outputs]
+        return [self.members[query] for query in self._writers.get(stream, ())]
 
     def inputs(self, member: Member) -> list[StreamName]:
         """The inputs that are waited for."""
-        return [s for s in member.positions if member.query not in self._above(s)]
+        return self._inputs[member.query]
+
+    @cached_property
+    def _writers(self) -> dict[StreamName, list[QueryId]]:
+        found: dict[StreamName, list[QueryId]] = {}
+        for member in self.members.values():
+            for stream in member.outputs:
+                found.setdefault(stream, []).append(member.query)
+        return found
+
+    @cached_property
+    def _inputs(self) -> dict[QueryId, list[StreamName]]:
+        return {
+            query: [s for s in member.positions if query not in self._above(s)]
+            for query, member in self.members.items()
+        }
 
     def _above(self, stream: StreamName) -> set[QueryId]:
         """Every member that the stream's rows come from, directly or not."""
         found: set[QueryId] = set()
         left = [stream]
         while left:
-            for writer in self.writers(left.pop()):
-                if writer.query not in found:
-                    found.add(writer.query)
-                    left += writer.positions
+            for query in self._writers.get(left.pop(), ()):
+                if query not in found:
+                    found.add(query)
+                    left += self.members[query].positions
         return found
 
 
@@ -64,20 +83,27 @@ def chains(
 ) -> Iterator[Chain]:
     """The members parted into chains, each with its streams as `lines` has them."""
     left = {each.query: each for each in members}
+    users: dict[StreamName, list[Member]] = {}
+    for member in left.values():
+        for stream in _streams(member):
+            users.setdefault(stream, []).append(member)
     while left:
         found: dict[QueryId, Member] = {}
         streams: dict[StreamName, None] = {}
         near = [next(iter(left.values()))]
         while near:
             member = near.pop()
-            found[member.query] = left.pop(member.query)
-            streams.update(dict.fromkeys((*member.positions, *member.outputs)))
-            near = [one for one in left.values() if _touches(one, streams)]
+            if left.pop(member.query, None) is None:
+                continue
+            found[member.query] = member
+            for stream in _streams(member):
+                near += users.pop(stream, ())
+                streams[stream] = None
         yield Chain(found, {s: lines(s) or Line(s) for s in streams})
 
 
-def _touches(member: Member, streams: dict[StreamName, None]) -> bool:
-    return any(stream in streams for stream in (*member.positions, *member.outputs))
+def _streams(member: Member) -> dict[StreamName, None]:
+    return dict.fromkeys((*member.positions, *member.outputs))
 
 
 def settled(chain: Chain, ends: Ends) -> Chain:

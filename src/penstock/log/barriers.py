@@ -16,7 +16,8 @@ from penstock.log.view import Chained, Plan, View
 from penstock.model.ids import BEFORE_ALL, Lsn, QueryId, StreamName
 from penstock.model.marker import Marker
 
-MEMBERS_MAX = 1_000
+MEMBERS_MAX = 200
+"""Each marker of an aligned query looks at all of them."""
 
 
 def decide_align(operation: Align, view: View, read: Mapping[StreamName, Lsn]) -> Plan:
@@ -112,6 +113,12 @@ def chain_of(view: View, query: QueryId) -> Chain | None:
     """The chain that a query is in."""
     member = view.member(query)
     return None if member is None else _with(view, member)
+
+
+def all_chains(view: View) -> dict[QueryId, Chain]:
+    """The chain of every query that is in one."""
+    found = chains(view.members(), view.line)
+    return {query: chain for chain in found for query in chain.members}
 
 
 def is_barrier_due(view: View, query: QueryId) -> bool:

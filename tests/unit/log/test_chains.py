@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.log import invariants, repair
+from penstock.log import barriers, invariants, repair
 from penstock.log.barriers import chain_of, is_barrier_due, readable_end
 from penstock.log.chains import Align, Member, StartBarrier
 from penstock.log.contract import Mark
 from penstock.log.embedded import EmbeddedLog
 from penstock.log.index import latest
-from penstock.log.upkeep import DeleteQuery, Register, ResetQuery, TrimStream
+from penstock.log.upkeep import DeleteQuery, DeleteStream, Register, ResetQuery, TrimStream
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName
 from penstock.model.marker import Marker, Write
 from penstock.settings import Settings
@@ -339,6 +339,29 @@ def test_nothing_is_trimmed_before_it_is_shown(chained: World) -> None:
     chained.mark(B, None, mid=mid)
     assert chained.log.run(TrimStream(MID, mid, 0)).until == mid
     assert chained.shown(MID) == mid
+
+
+def test_a_stream_that_is_made_anew_shows_what_comes_after_a_barrier(chained: World) -> None:
+    until = chained.append(OUTER)
+    chained.start(A)
+    chained.mark(B, OUT, mid=chained.mark(A, MID, outer=until))
+    chained.log.run(DeleteStream(OUT, force=True))
+    chained.check()
+    assert not chained.is_due(A)
+    chained.log.run(make(OUT, substreams=1))
+    mid = chained.mark(A, MID, outer=until)
+    assert chained.shown(OUT) < chained.mark(B, OUT, mid=mid) == chained.shown(OUT)
+
+
+def test_more_queries_than_the_bound_are_refused_in_a_sentence(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(barriers, "MEMBERS_MAX", 1)
+    world.join(A, MID, OUTER)
+    world.log.run(Align(A, Instance(1), (MID, OUT)))
+    world.log.run(take(B))
+    with pytest.raises(PenstockError, match="1 aligned queries, which is the bound"):
+        world.log.run(Align(B, Instance(1), (OUT,)))
 
 
 def test_queries_of_another_protocol_are_shown_as_ever(chained: World) -> None:
