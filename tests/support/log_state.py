@@ -16,6 +16,7 @@ from penstock.log.contract import (
     Head,
     Operation,
     QueryRecord,
+    StoreRecord,
     StreamRecord,
 )
 from penstock.log.decide import decide
@@ -42,6 +43,7 @@ class State:
     marked_at: dict[tuple[QueryId, BatchId], Lsn] = field(default_factory=dict)
     offsets: dict[tuple[QueryId, BatchId], Lsn] = field(default_factory=dict)
     entries: dict[Lsn, Entry] = field(default_factory=dict)
+    store_records: dict[tuple[QueryId, str], StoreRecord] = field(default_factory=dict)
 
     def stream(self, name: StreamName) -> StreamRecord | None:
         return self.streams.get(name)
@@ -119,6 +121,12 @@ class State:
     def waiting(self, query: QueryId) -> Iterator[Lsn]:
         return iter(())
 
+    def store(self, query: QueryId, folder: str) -> StoreRecord | None:
+        return self.store_records.get((query, folder))
+
+    def stores(self, query: QueryId) -> Iterator[StoreRecord]:
+        return (self.store_records[key] for key in sorted(self.store_records) if key[0] == query)
+
     def runs(self, query: QueryId) -> Iterator[Run]:
         return (Run(run, at) for (q, run), at in self.run_instances.items() if q == query)
 
@@ -158,6 +166,8 @@ class State:
             self.run_instances[plan.run[:2]] = plan.run[2]
         if plan.mark is not None:
             self.marked_at[plan.mark[:2]] = plan.mark[2]
+            for store in plan.stores:
+                self.store_records[plan.mark[0], store.folder] = store
         if plan.offsets is not None:
             self.offsets[plan.offsets[:2]] = plan.offsets[2]
         if plan.recorded is not None:

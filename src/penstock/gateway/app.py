@@ -107,6 +107,7 @@ def make_app(gateway: Gateway) -> web.Application:
     app.router.add_post("/v1/queries/{query}/files", files.append_files)
     app.router.add_get("/v1/queries/{query}/files/{lsn}", files.get_file)
     app.router.add_get("/v1/queries/{query}/checkpoint", files.get_checkpoint)
+    app.router.add_get("/v1/queries/{query}/state", files.get_state)
     app.router.add_post("/v1/queries/{query}/reset", upkeep.reset_query)
     app.router.add_delete("/v1/queries/{query}", upkeep.delete_query)
     app.router.add_get("/v1/consumers", consumers.list_consumers)

@@ -12,7 +12,7 @@ from aiohttp import web
 from penstock.errors import BadCall
 from penstock.log.layout import KEY_TEXT_BYTES_MAX
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, file_path, stream_name
-from penstock.model.marker import FileRef, Marker, Write
+from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
 
 NUMBER_MAX = (1 << 63) - 1
 OUTPUTS_MAX = 256
@@ -71,6 +71,19 @@ class FileBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entry: Number
 
 
+class SnapshotFileBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    path: str
+    entries: list[Number]
+    file_bytes: Number
+    crc32: Number
+
+
+class SnapshotBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    folder: str
+    batch: Number
+    files: list[SnapshotFileBody]
+
+
 class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instance: Number
     batch: Number
@@ -80,6 +93,7 @@ class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: str = "append"
     files: list[FileBody] = []
     copied: Number | None = None
+    snapshots: list[SnapshotBody] | None = None
 
 
 class AlterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,7 +160,22 @@ def marker_of(query: QueryId, body: MarkerBody) -> Marker:
     positions = {name: Lsn(position) for name, position in body.positions.items()}
     return Marker(
         query, Instance(body.instance), BatchId(body.batch), writes, body.commit, positions,
-        body.mode, files,
+        body.mode, files, _snapshots(body),
+    )  # fmt: skip
+
+
+def _snapshots(body: MarkerBody) -> tuple[Snapshot, ...] | msgspec.UnsetType:
+    if body.snapshots is None:
+        return msgspec.UNSET
+    return tuple(
+        Snapshot(short_text(each.folder, "a store's folder"), BatchId(each.batch), tuple(
+            SnapshotFile(
+                file_path(file.path), tuple(Lsn(lsn) for lsn in file.entries), file.file_bytes,
+                file.crc32,
+            )
+            for file in each.files
+        ))
+        for each in body.snapshots
     )  # fmt: skip
 
 

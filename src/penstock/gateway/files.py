@@ -20,10 +20,12 @@ from penstock.gateway.ingest import entry_too_large, read_body
 from penstock.gateway.state import Gateway, gateway_of
 from penstock.log.checkpoint import checkpoint_of, file_bytes
 from penstock.log.contract import AppendFiles, FileDraft
+from penstock.log.state import state_of
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, file_path
 
 FILES_MAX = 1_000
 MARKERS_MAX = 100
+STORES_MAX = 100
 
 
 async def append_files(request: web.Request) -> web.Response:
@@ -117,3 +119,16 @@ async def get_checkpoint(request: web.Request) -> web.Response:
 def _checkpoint(gateway: Gateway, query: QueryId, after: BatchId | None) -> bytes:
     with gateway.log.reading() as view:
         return msgspec.json.encode(checkpoint_of(view, query, after, MARKERS_MAX))
+
+
+async def get_state(request: web.Request) -> web.Response:
+    """`GET /v1/queries/Q/state`: what brings the state stores up to the last marker."""
+    gateway = gateway_of(request)
+    query = query_id(request.match_info["query"])
+    body = await gateway.in_thread(_state, gateway, query, request.query.get("after", ""))
+    return web.Response(body=body, content_type="application/json")
+
+
+def _state(gateway: Gateway, query: QueryId, after: str) -> bytes:
+    with gateway.log.reading() as view:
+        return msgspec.json.encode(state_of(view, query, after, STORES_MAX))

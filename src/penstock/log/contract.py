@@ -14,7 +14,7 @@ import msgspec
 from penstock.log.chains import Chaining
 from penstock.log.upkeep import Retention, Shape, Upkeep
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
-from penstock.model.marker import Marker, Stamp
+from penstock.model.marker import Marker, SnapshotFile, Stamp
 
 Kind = Literal["rows", "pending", "marker", "take over", "file", "record"]
 
@@ -118,6 +118,19 @@ class QueryRecord(msgspec.Struct, frozen=True):
     marker: MarkerRef | None = None
     copied: BatchId | None = None
     trimmed: BatchId = BatchId(0)
+
+
+class StoreRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What brings one state store of a query back: the files of its newest named snapshot, and the
+    change logs from batch `needs_from` on. Without files there is no snapshot yet."""
+
+    folder: str
+    needs_from: BatchId
+    files: tuple[SnapshotFile, ...] = ()
+
+    @property
+    def entries(self) -> tuple[Lsn, ...]:
+        return tuple(lsn for file in self.files for lsn in file.entries)
 
 
 class Taken(msgspec.Struct, frozen=True):

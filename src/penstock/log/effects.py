@@ -84,6 +84,10 @@ class Effects:
             for entry in plan.named:
                 key = layout.waiting_key(marked, entry)
                 self._view.txn.delete(key, db=self._view.tables["waiting"])
+            for entry in plan.loosed:
+                self.put("waiting", layout.waiting_key(marked, entry), b"")
+            for store in plan.stores:
+                self.put("stores", layout.store_key(marked, store.folder), _encode(store))
         if plan.offsets is not None:
             self.put_offsets(*plan.offsets)
 

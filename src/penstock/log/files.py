@@ -11,7 +11,7 @@ from penstock.errors import BadCall
 from penstock.log.appends import check_instance
 from penstock.log.contract import AppendFiles, Entry, Head
 from penstock.log.view import Plan, View
-from penstock.model.ids import BatchId, FilePath, files_tag, offsets_batch
+from penstock.model.ids import BatchId, FilePath, files_tag, offsets_batch, snapshot_store
 from penstock.model.marker import FileRef, Marker
 
 
@@ -82,6 +82,8 @@ def _check_file(marker: Marker, file: FileRef, head: Head | None, *, repeated: b
         fact = f"is no file but of the kind {head.kind!r}"
     elif head.path != file.path:
         fact = f"is the file {head.path}"
+    elif snapshot_store(file.path) is not None:
+        fact = "is part of a snapshot, which is named as one"
     elif (head.producer, head.instance, head.seq) != (marker.query, marker.instance, marker.batch):
         fact = (
             f"is of batch {head.seq} of the query {head.producer!r}, appended by instance "

@@ -18,6 +18,7 @@ import msgspec
 from penstock.log.consumers import Holder, holders
 from penstock.log.contract import Operation, QueryRecord, StreamRecord
 from penstock.log.index import earliest, latest, position_at, position_keeping
+from penstock.log.snapshots import first_needed
 from penstock.log.store import StoreView
 from penstock.log.trim import least_needed, waits_in_vain
 from penstock.log.upkeep import DeleteQuery, Reclaim, SweepStream, TrimQuery, TrimStream
@@ -118,10 +119,13 @@ def _in_vain(view: StoreView, query: QueryRecord, before_ms: int) -> Iterator[Ls
 
 
 def _below(view: StoreView, query: QueryRecord, before_ms: int, settings: Settings) -> BatchId:
-    """The first batch whose marker is kept: not known to be copied, young, or one of the last."""
+    """The first batch whose marker is kept: not known to be copied, after a snapshot, young, or one
+    of the last."""
     if query.marker is None or query.copied is None:
         return query.trimmed
     most = min(query.copied + 1, query.marker.batch - settings.markers_kept_min + 1)
+    needed = first_needed(view, query.query)
+    most = most if needed is None else min(most, needed)
     below = query.trimmed
     for lsn in islice(view.marks(query.query, query.trimmed), settings.trim_entries_max):
         entry = view.entry(lsn)

@@ -9,7 +9,8 @@
 6. The offsets recorded for a batch without a marker are found: the last ones appended.
 8. A consumer sees each committed entry once, in the order of commits.
 9. Nothing that somebody needs is removed: a stream is whole after its trim point, a query's task
-   log from its newest marker and the first that may not be copied on; what waits in no index is
+   log from its newest marker and the first that may not be copied on; of every state store that
+   has its snapshots here, the newest named one and all markers after it; what waits in no index is
    named by a marker.
 
 Beside these, every index says what the entries say. `check` reads the whole log: it is for tests.
@@ -54,6 +55,7 @@ def violations(view: StoreView) -> Iterator[str]:
     for query in view.queries():
         yield from _task_log(view, query.query, entries)
         yield from _offsets(view, query, entries)
+        yield from _stores(view, query, entries)
     yield from _files(view, entries, shown)
     for stream in view.streams():
         yield from _totals(view, stream, entries)
@@ -132,6 +134,8 @@ def _waiting(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterat
         if entry.head.kind == "marker"
         for file in msgspec.json.decode(entry.payload, type=Marker).files
     }
+    for query in view.queries():
+        named |= {lsn for store in view.stores(query.query) for lsn in store.entries}
     with view.txn.cursor(db=view.tables["waiting"]) as cursor:
         found = {lsn_of(key) for key in cursor.iternext(values=False)}
     told = {
@@ -242,6 +246,19 @@ def _offsets(view: StoreView, query: QueryRecord, entries: dict[Lsn, Entry]) -> 
         found[one[0]] = one[1]
     if found != told:
         yield f"invariant 6: the offsets of {query.query} are {told}, and found at {found}"
+
+
+def _stores(view: StoreView, query: QueryRecord, entries: dict[Lsn, Entry]) -> Iterator[str]:
+    """Invariant 9, of what brings a state store back."""
+    for store in view.stores(query.query):
+        if store.needs_from < query.trimmed:
+            yield f"invariant 9: change logs of {store.folder} of {query.query} are trimmed"
+        for file in store.files:
+            heads = [entries[lsn].head for lsn in file.entries if lsn in entries]
+            if len(heads) < len(file.entries) or any(head.path != file.path for head in heads):
+                yield f"invariant 9: {file.path} of {query.query} is not in {file.entries}"
+            elif sum(head.payload_bytes for head in heads) != file.file_bytes:
+                yield f"invariant 9: {file.path} of {query.query} is not whole"
 
 
 def _totals(view: StoreView, stream: StreamRecord, entries: dict[Lsn, Entry]) -> Iterator[str]:

@@ -10,12 +10,13 @@ import msgspec
 
 from penstock.log import layout
 from penstock.log.chains import Line, Member
-from penstock.log.contract import StreamRecord
+from penstock.log.contract import StoreRecord, StreamRecord
 from penstock.log.layout import Tables, lsn_of
 from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Run
 from penstock.model.ids import BEFORE_ALL, Instance, Lsn, QueryId, StreamName
 
 _decode_consumer = msgspec.msgpack.Decoder(ConsumerRecord).decode
+_decode_store = msgspec.msgpack.Decoder(StoreRecord).decode
 _decode_deleted = msgspec.msgpack.Decoder(DeletedStream).decode
 _decode_member = msgspec.msgpack.Decoder(Member).decode
 _decode_line = msgspec.msgpack.Decoder(Line).decode
@@ -54,6 +55,19 @@ class KeptQuestions:
             there = cursor.set_range(prefix)
             while there and bytes(cursor.key()[:-8]) == prefix:
                 yield lsn_of(cursor.key())
+                there = cursor.next()
+
+    def store(self, query: QueryId, folder: str) -> StoreRecord | None:
+        found = self._found("stores", layout.store_key(query, folder))
+        return None if found is None else _decode_store(found)
+
+    def stores(self, query: QueryId) -> Iterator[StoreRecord]:
+        """The state stores whose snapshots the log is to have, in the order of their folders."""
+        prefix = layout.store_key(query, "")
+        with self.txn.cursor(db=self.tables["stores"]) as cursor:
+            there = cursor.set_range(prefix)
+            while there and bytes(cursor.key()[: len(prefix)]) == prefix:
+                yield _decode_store(cursor.value())
                 there = cursor.next()
 
     def runs(self, query: QueryId) -> Iterator[Run]:

@@ -16,6 +16,7 @@
     record_uses    lsn                          -> producer whose last record this is
     aux            lsn                          -> auxiliary data of the entry
     waiting        query, 0x00, lsn             -> nothing; pending entries and files not named yet
+    stores         query, 0x00, store's folder  -> StoreRecord
     consumers      reader, name, 0x00, stream   -> ConsumerRecord
     trims          `s/` with a stream, or a tag -> the place up to which it is no longer whole
     aligned        query                        -> Member
@@ -62,6 +63,7 @@ TABLES = (
     "record_uses",
     "aux",
     "waiting",
+    "stores",
     "consumers",
     "trims",
     "aligned",
@@ -150,6 +152,10 @@ def mark_key(query: str, batch: int) -> bytes:
 
 def waiting_key(query: str, lsn: int) -> bytes:
     return query.encode("utf-8") + b"\x00" + _LSN.pack(lsn)
+
+
+def store_key(query: str, folder: str) -> bytes:
+    return f"{query}\x00{folder}".encode()
 
 
 def consumer_key(reader: str, name: str, stream: str) -> bytes:

@@ -192,6 +192,7 @@ def _traces(view: View, query: QueryId) -> Removal:
         tags=tuple(dict.fromkeys((*task_log, *files, *waiting))),
         marks=tuple((query, batch) for batch in _marked(view, query)),
         offsets=tuple(offsets),
+        stores=tuple((query, each.folder) for each in view.stores(query)),
         consumers=consumers,
     )
 

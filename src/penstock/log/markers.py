@@ -10,6 +10,8 @@ from penstock.log.appends import check_instance, need_stream, show
 from penstock.log.barriers import marked
 from penstock.log.contract import Entry, Head, Mark, MarkerRef, QueryRecord, Taken, TakeQuery
 from penstock.log.files import check_files
+from penstock.log.snapshots import keep_snapshots
+from penstock.log.upkeep import Removal
 from penstock.log.view import Plan, Showing, View
 from penstock.model.ids import BatchId, Instance, Lsn, StreamName, task_log_tag
 from penstock.model.marker import Marker, Stamp, TakeOver, Write
@@ -60,7 +62,8 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     2. the batch is marked already: the same marker gets the same answer, another is refused;
     3. a later batch is marked: refused, because batches are marked in order;
     4. every entry named is there, carries this marker's stamp and is named once;
-    5. every checkpoint file named is there and of this batch and instance;
+    5. every checkpoint file named is there and of this batch and instance, and every snapshot is
+       whole and newer than the one before it;
     6. the marker entry, and with it everything it names becomes visible;
     7. of an aligned query, the barrier passes if the marker has come to it.
     """
@@ -80,6 +83,7 @@ def decide_marker(operation: Mark, view: View) -> Plan:
         )
     heads = _named_entries(marker, view)
     check_files(marker, view)
+    kept = keep_snapshots(marker, view)
     tags = sorted({head.tags[0] for group in heads.values() for head in group})
     entry = _control_entry(
         view, "marker", (*tags, task_log_tag(marker.query)), payload, marker.instance, marker.batch
@@ -92,7 +96,10 @@ def decide_marker(operation: Mark, view: View) -> Plan:
         showings=tuple(_showings(heads, entry.head, view)),
         query=msgspec.structs.replace(record, marker=ref, copied=_copied(operation, record)),
         mark=(marker.query, marker.batch, lsn),
-        named=_named(marker),
+        named=_named(marker) + kept.named,
+        stores=kept.stores,
+        loosed=kept.loosed,
+        removal=Removal(stores=kept.forgotten) if kept.forgotten else None,
         chained=marked(view, marker, lsn),
     )
 

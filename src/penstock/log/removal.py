@@ -51,6 +51,7 @@ def _keys(removal: Removal) -> dict[str, list[bytes]]:
         "marks": [layout.mark_key(*each) for each in removal.marks],
         "offsets": [layout.mark_key(*each) for each in removal.offsets],
         "runs": [layout.run_key(*each) for each in removal.runs],
+        "stores": [layout.store_key(*each) for each in removal.stores],
         "streams": [] if removal.stream is None else [removal.stream.encode("utf-8")],
         "queries": [] if removal.query is None else [removal.query.encode("utf-8")],
         "deleted": [] if removal.swept is None else [layout.stream_prefix(removal.swept)],

@@ -212,6 +212,7 @@ def _put_back_query(view: StoreView, effects: Effects, query: QueryRecord, last:
         if entry is not None and entry.head.kind == "marker":
             found = msgspec.json.decode(entry.payload, type=Marker)
             marker = MarkerRef(lsn, found.batch, found.instance, found.commit)
+    _forget_stores(view, effects, query)
     record = msgspec.structs.replace(query, marker=marker)
     view.txn.put(
         query.query.encode("utf-8"),
@@ -221,6 +222,16 @@ def _put_back_query(view: StoreView, effects: Effects, query: QueryRecord, last:
     _put_back_offsets(view, effects, record)
     taken = TakeQuery(query.query, f"cut-damaged-tail-{last}", query.name)
     effects.apply(decide_take_over(taken, view))
+
+
+def _forget_stores(view: StoreView, effects: Effects, query: QueryRecord) -> None:
+    """A snapshot from before the one that is lost may be gone. The location has them all; the next
+    run begins anew to keep them here."""
+    for store in list(view.stores(query.query)):
+        view.txn.delete(layout.store_key(query.query, store.folder), db=view.tables["stores"])
+        for lsn in store.entries:
+            if view.head(lsn) is not None:
+                effects.put("waiting", layout.waiting_key(query.query, lsn), b"")
 
 
 def _put_back_offsets(view: StoreView, effects: Effects, query: QueryRecord) -> None:

@@ -15,6 +15,7 @@ from penstock.log.appends import need_stream
 from penstock.log.consumers import Holder, holders
 from penstock.log.contract import Commit, Head, QueryRecord, StreamRecord
 from penstock.log.ends import shown_end
+from penstock.log.snapshots import first_needed, is_superseded
 from penstock.log.upkeep import (
     Reclaim,
     Removal,
@@ -111,17 +112,20 @@ def _stream_removal(
 
 
 def decide_trim_query(operation: TrimQuery, view: View) -> Plan:
-    """The markers below a batch. The newest stays whatever is asked, and those that the checkpoint
-    location is not known to have: a recovery brings it up from these."""
+    """The markers below a batch. The newest stays whatever is asked, those that the checkpoint
+    location is not known to have, and those after a snapshot in the log: a recovery brings the
+    location up from these."""
     query = operation.query
     record = need_query(view, query)
     copied = -1 if record.copied is None else record.copied
     newest = record.marker.batch if record.marker is not None else -1
-    if operation.below > min(copied + 1, newest):
+    needed = first_needed(view, query)
+    if operation.below > min(copied + 1, newest, newest if needed is None else needed):
+        state = "" if needed is None else f", and its state needs change logs from {needed} on"
         raise BadCall(
             f"the query {query!r} cannot be trimmed below batch {operation.below}: its last marker "
             f"is of batch {newest}, and its checkpoint location is known to have batches up to "
-            f"{copied}; trim less",
+            f"{copied}{state}; trim less",
             code="still_needed",
             status=409,
         )
@@ -221,7 +225,8 @@ def decide_reclaim(operation: Reclaim, view: View) -> Plan:
 def waits_in_vain(view: View, query: QueryId, head: Head) -> bool:
     """Whether no marker can ever name the entry: its instance was taken over, or its batch is
     marked without it. The newest offsets of a batch that has no marker are kept whoever wrote them:
-    the batch is run again with these."""
+    the batch is run again with these. A file of a snapshot may be named by a later batch's marker,
+    until one names a snapshot that is as new."""
     record = view.query(query)
     if record is None:
         return True
@@ -232,4 +237,5 @@ def waits_in_vain(view: View, query: QueryId, head: Head) -> bool:
     if recorded == (batch, head.lsn):
         return False
     marked = record.marker.batch if record.marker is not None else -1
-    return head.instance < record.instance or batch <= marked
+    is_passed = is_superseded(view, query, head)
+    return head.instance < record.instance or (batch <= marked if is_passed is None else is_passed)

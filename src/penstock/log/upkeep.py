@@ -186,6 +186,7 @@ class Removal(msgspec.Struct, frozen=True):
     marks: tuple[tuple[QueryId, BatchId], ...] = ()
     offsets: tuple[tuple[QueryId, BatchId], ...] = ()
     runs: tuple[tuple[QueryId, str], ...] = ()
+    stores: tuple[tuple[QueryId, str], ...] = ()
     stream: StreamName | None = None
     query: QueryId | None = None
     swept: int | None = None

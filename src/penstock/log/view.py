@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from penstock.log.chains import Line, Member
-from penstock.log.contract import Appended, Commit, Covered, Entry, Head, QueryRecord, StreamRecord
+from penstock.log.contract import (
+    Appended,
+    Commit,
+    Covered,
+    Entry,
+    Head,
+    QueryRecord,
+    StoreRecord,
+    StreamRecord,
+)
 from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Removal, Run
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
@@ -109,6 +118,12 @@ class View(Protocol):
         """Pending entries and files of a query that no marker names, in order."""
         ...
 
+    def store(self, query: QueryId, folder: str) -> StoreRecord | None: ...
+
+    def stores(self, query: QueryId) -> Iterator[StoreRecord]:
+        """The state stores whose snapshots the log is to have, in the order of their folders."""
+        ...
+
     def runs(self, query: QueryId) -> Iterator[Run]: ...
 
     def member(self, query: QueryId) -> Member | None:
@@ -168,6 +183,8 @@ class Plan:
 
     `offsets` is the entry that now holds the recorded offsets of a batch not yet marked; `mark`
     ends that record of its batch and of all before it, and `named` are the entries it commits.
+    `stores` are what the marker says of the query's state stores, and `loosed` the entries that
+    were part of snapshots until then and are nobody's now.
     """
 
     answer: Any
@@ -182,6 +199,8 @@ class Plan:
     recorded: tuple[str, int, Lsn] | None = None
     aux: tuple[Lsn, bytes] | None = None
     named: tuple[Lsn, ...] = ()
+    stores: tuple[StoreRecord, ...] = ()
+    loosed: tuple[Lsn, ...] = ()
     consumers: tuple[ConsumerRecord, ...] = ()
     deleted: DeletedStream | None = None
     removal: Removal | None = None

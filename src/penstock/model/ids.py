@@ -27,6 +27,9 @@ PATH_BYTES_MAX = 500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _PATH = re.compile(r"[^\x00-\x1f\x7f,\\\ud800-\udfff]+")
 _OFFSETS = re.compile(r"offsets/(0|[1-9][0-9]{0,17})")
+_STORE = r"(state/[0-9]+/[0-9]+(?:/(?!SSTs/|logs/)[^/]+)?)"
+_SNAPSHOT = re.compile(_STORE + r"/(?:[0-9]+(?:_[0-9a-fA-F-]+)?\.zip|(?:SSTs|logs)/[^/]+)")
+_CHANGE_LOG = re.compile(_STORE + r"/[0-9]+(?:_[0-9a-fA-F-]+)?\.changelog(?:\.crc)?")
 
 
 def stream_name(text: str) -> StreamName:
@@ -84,3 +87,21 @@ def offsets_batch(path: FilePath) -> BatchId | None:
     """The batch whose recorded offsets the path holds; None for any other file."""
     found = _OFFSETS.fullmatch(path)
     return BatchId(int(found[1])) if found is not None else None
+
+
+def snapshot_store(path: FilePath) -> str | None:
+    """The folder of the state store that the path is part of a snapshot of; None for others."""
+    found = _SNAPSHOT.fullmatch(path)
+    return found[1] if found is not None else None
+
+
+def change_log_store(path: FilePath) -> str | None:
+    """The folder of the state store whose change log, or its checksum, the path is."""
+    found = _CHANGE_LOG.fullmatch(path)
+    return found[1] if found is not None else None
+
+
+def snapshot_version(path: FilePath) -> int | None:
+    """The version that a snapshot's own file carries in its name; None for the files it shares."""
+    name = path.rpartition("/")[2]
+    return int(re.split(r"[_.]", name)[0]) if name.endswith(".zip") else None

@@ -1,8 +1,8 @@
 """The marker: the one entry that makes a batch visible, and what it says.
 
 `Stamp` names who appended an entry, `Write` the entries of one winning task attempt, `FileRef` a
-file of the checkpoint, `Marker` the whole batch. Stored as JSON, because a person debugging a stuck
-query reads it.
+file of the checkpoint, `Snapshot` the state of one store, `Marker` the whole batch. Stored as JSON,
+because a person debugging a stuck query reads it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,36 @@ class FileRef(msgspec.Struct, frozen=True):
     entry: Lsn
 
 
+class SnapshotFile(msgspec.Struct, frozen=True):
+    """A file of a snapshot: the entries that hold its parts, in order, and what they come to."""
+
+    path: FilePath
+    entries: tuple[Lsn, ...]
+    file_bytes: int
+    crc32: int
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """One state store as it was after a batch. Files of the snapshot before it may be among its
+    own: they never change."""
+
+    folder: str
+    batch: BatchId
+    files: tuple[SnapshotFile, ...]
+
+    @property
+    def entries(self) -> tuple[Lsn, ...]:
+        return tuple(lsn for file in self.files for lsn in file.entries)
+
+
 class Marker(msgspec.Struct, frozen=True):
     """Commits batch `batch` of `query`: names exactly the entries that become visible.
 
     `commit` is the base64 of the bytes Spark is about to write to `commits/<batch>`, or None for
     a batch write, which has no checkpoint. `positions` is how far each input had been read.
     `files` are the batch's checkpoint files that lie in the log: with `commit` they bring a
-    location that has the batch before up to this one.
+    location that has the batch before up to this one. `snapshots` are those of this batch or an
+    earlier one that came into the log since the last marker; left out, the log is to keep none.
     """
 
     query: QueryId
@@ -57,6 +80,7 @@ class Marker(msgspec.Struct, frozen=True):
     positions: dict[str, Lsn] = {}
     mode: str = "append"
     files: tuple[FileRef, ...] = ()
+    snapshots: tuple[Snapshot, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class TakeOver(msgspec.Struct, frozen=True):
