@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
-import penstock.commit.{FileEntry, Store}
+import penstock.commit.{Named, Store}
 
 /**
  * Puts offsets and commits of a run into the location, and looks whether all that should have been
@@ -42,7 +42,7 @@ final class LocationStore(root: Path, first: Long) extends Store {
     write(s"commits/$batch", bytes)
   }
 
-  override def putMarker(batch: Long, commit: Array[Byte], pieces: Seq[FileEntry]): Unit =
+  override def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit =
     throw new IllegalStateException("there is no log here")
 
   override def copy(batch: Long, isPlaced: String => Boolean): Unit =

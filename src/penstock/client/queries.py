@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.client.values import Checkpoint
+from penstock.client.values import Checkpoint, StateInLog
 from penstock.client.wire import Wire
 from penstock.model.ids import Lsn
 
@@ -90,3 +90,12 @@ class QueryCalls:
             "GET", ("queries", query, "checkpoint"), {"after_batch": after_batch}
         )
         return msgspec.json.decode(got.body, type=Checkpoint)
+
+    def state(self, query: str, *, after: str | None = None) -> StateInLog:
+        """What brings the query's state stores up to its last marker, as far as the log has it.
+
+        One page, of the stores whose folders come after `after`: with `more`, ask again after the
+        last one. None where the query keeps its snapshots in the checkpoint location alone.
+        """
+        got = self._wire.request("GET", ("queries", query, "state"), {"after": after})
+        return msgspec.json.decode(got.body, type=StateInLog)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from penstock.model.ids import BatchId, Instance, Lsn
-from penstock.model.marker import FileRef, decode_commit
+from penstock.model.ids import BatchId, FilePath, Instance, Lsn
+from penstock.model.marker import FileRef, SnapshotFile, decode_commit
 
 
 class Stream(NamedTuple):
@@ -77,3 +77,27 @@ class Checkpoint(msgspec.Struct, frozen=True):
     markers: tuple[MarkedBatch, ...]
     more: bool
     offsets: RecordedOffsets | None
+
+
+class ChangeLog(msgspec.Struct, frozen=True):
+    """A change log of a batch, or the checksum file of one, and the entry that holds it."""
+
+    path: FilePath
+    entry: Lsn
+    batch: BatchId
+
+
+class StoredState(msgspec.Struct, frozen=True):
+    """A state store in the log: its newest snapshot, if there is one, and all that follows it."""
+
+    folder: str
+    needs_from: BatchId
+    snapshot: tuple[SnapshotFile, ...]
+    changes: tuple[ChangeLog, ...]
+
+
+class StateInLog(msgspec.Struct, frozen=True):
+    """The state of a query as it lies in the log; `more`: stores follow the last one."""
+
+    stores: tuple[StoredState, ...]
+    more: bool

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 import penstock.BadCall
 import penstock.client.{Gateway, MarkedFiles}
-import penstock.commit.{FileEntry, Prepared, Store, WholeFile, Workers}
+import penstock.commit.{FileEntry, Named, Prepared, Store, WholeFile, Workers}
 
 /**
  * Where a run's checkpoint becomes durable: in the location; or, for a query that writes to the
@@ -61,11 +61,11 @@ private[checkpoint] final class CheckpointStore(
     lastPutNs = now
   }
 
-  override def putMarker(batch: Long, commit: Array[Byte], pieces: Seq[FileEntry]): Unit = {
+  override def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit = {
     // Offsets that were durable before this run began are in the location already.
-    val named = Option(offsets.get(batch)).map(_._1).toSeq ++ pieces
-    log.get.mark(batch, commit, named, copied)
-    marked.put(batch, (pieces, commit))
+    val files = Option(offsets.get(batch)).map(_._1).toSeq ++ named.pieces
+    log.get.mark(batch, commit, files, copied, named.snapshots)
+    marked.put(batch, (named.pieces, commit))
     // The location takes these in order, and may be slow: only the last step is left for then.
     Option(offsets.get(batch)).foreach { case (entry, bytes) => prepare(entry.path, bytes) }
     prepare(s"commits/$batch", commit)

@@ -22,6 +22,7 @@ import penstock.commit._
  *      in the way of ours, and both runs would stop.
  *   1. Bring the location up to the last marker from the log, in the order of release, and write
  *      the offsets of the batch after it if they were recorded: it is run again with these.
+ *   1. Where the log has snapshots of the state: write what the location has lost of it.
  */
 private[checkpoint] object Recovery extends Logging {
 
@@ -53,8 +54,11 @@ private[checkpoint] object Recovery extends Logging {
       QueryRuns.ofCheckpoint(root.toString).flatMap(_.queue).foreach(endOlder)
       if (taken.isDefined) letOlderRunFinish(root, files)
       for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
+      val logged = gateway.toSeq.flatMap(new LoggedState(root, files, _, query, conf).restore())
+      val snapshots =
+        Option.when(settings.snapshotsInLog && coordinator.isEmpty)(new Snapshots(logged))
       val log = for (g <- gateway; t <- taken) yield new TaskLog(g, coordinator, query, t.instance)
-      val started = start(root, files, conf, settings, query, run, log)
+      val started = start(root, files, conf, settings, query, run, log, snapshots)
       QueryRuns.started(root.toString, started)
     }
 
@@ -65,7 +69,8 @@ private[checkpoint] object Recovery extends Logging {
       settings: Settings,
       query: String,
       run: String,
-      log: Option[TaskLog]): QueryRun = {
+      log: Option[TaskLog],
+      snapshots: Option[Snapshots]): QueryRun = {
     val committed = latest(files, new Path(root, LogFile.Commits))
     val offsets = latest(files, new Path(root, LogFile.Offsets))
     val mode = ModeOf.run(root, offsets, files, conf, settings)
@@ -85,7 +90,8 @@ private[checkpoint] object Recovery extends Logging {
         store,
         Releases.releasers(conf),
         settings,
-        why => SparkInternals.cancelJobs(run, why.getMessage))
+        why => SparkInternals.cancelJobs(run, why.getMessage),
+        snapshots)
       Releases.started(queue, SparkInternals.isActive)
       queue
     }

@@ -6,7 +6,7 @@ import scala.jdk.CollectionConverters._
 
 import penstock.Fenced
 import penstock.client.{Gateway, StreamInfo, Write}
-import penstock.commit.FileEntry
+import penstock.commit.{FileEntry, Snapshot}
 
 /**
  * The task log of a query as one run of it sees it: the run's instance number, and what the run
@@ -67,12 +67,17 @@ final class TaskLog(
    * Makes the sealed batch visible; returns when the marker is durable. The log may forget what the
    * location has: all batches up to `copied`.
    */
-  def mark(batch: Long, commit: Array[Byte], files: Seq[FileEntry], copied: Long): Unit = {
+  def mark(
+      batch: Long,
+      commit: Array[Byte],
+      files: Seq[FileEntry],
+      copied: Long,
+      snapshots: Option[Seq[Snapshot]] = None): Unit = {
     val what = sealedBatches.get(batch)
     val known = Option.when(copied >= 0)(copied)
     coordinator.getOrElse(gateway).queries
       .mark(query, instance, batch, what.writes, Some(commit), what.positions, what.mode, files,
-        known)
+        known, snapshots)
     sealedBatches.remove(batch)
     ()
   }

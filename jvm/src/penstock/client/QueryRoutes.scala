@@ -9,7 +9,7 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import penstock.commit.FileEntry
+import penstock.commit.{FileEntry, Snapshot, SnapshotFile}
 
 /** What a winning task attempt appended to a stream. Travels from executors to the driver. */
 final case class Write(stream: String, partition: Int, attempt: Long, entries: Seq[Long])
@@ -35,6 +35,13 @@ final case class MarkedFiles(
  * as batch and entry, of the first one that is not marked.
  */
 final case class LoggedCheckpoint(markers: Seq[MarkedFiles], offsets: Option[(Long, Long)])
+
+/** A state store in the log: its newest snapshot, if any, and the change logs after it. */
+final case class LoggedStore(
+    folder: String,
+    needsFrom: Long,
+    snapshot: Seq[SnapshotFile],
+    changes: Seq[FileEntry])
 
 /** How far a source may read, how far it could, and how many substreams there are. */
 final case class Admission(end: Long, latest: Long, substreams: Int)
@@ -123,7 +130,8 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       positions: Map[String, Long],
       mode: String,
       files: Seq[FileEntry] = Nil,
-      copied: Option[Long] = None): Long = {
+      copied: Option[Long] = None,
+      snapshots: Option[Seq[Snapshot]] = None): Long = {
     val body = Gateway.Json.createObjectNode()
     body.put("instance", instance).put("batch", batch).put("mode", mode)
     copied.foreach(last => body.put("copied", last))
@@ -142,6 +150,18 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     }
     val named = body.putArray("files")
     files.foreach(f => named.addObject().put("path", f.path).put("entry", f.entry))
+    snapshots.foreach { those =>
+      val list = body.putArray("snapshots")
+      those.foreach { snapshot =>
+        val one = list.addObject().put("folder", snapshot.folder).put("batch", snapshot.batch)
+        val parts = one.putArray("files")
+        snapshot.files.foreach { file =>
+          val at = parts.addObject().put("path", file.path).put("file_bytes", file.bytes)
+          val entries = at.put("crc32", file.crc32).putArray("entries")
+          file.entries.foreach(lsn => entries.add(lsn))
+        }
+      }
+    }
     gateway.postJson(s"/queries/$query/markers", body).path("lsn").asLong()
   }
 
@@ -188,6 +208,29 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       }
       LoggedCheckpoint(markers, offsets)
     }
+  }
+
+  /** What the log has of the query's state; nothing where snapshots are in the location alone. */
+  def state(query: String, after: String = ""): Seq[LoggedStore] = {
+    val answer = gateway.getJson(s"/queries/$query/state?after=${URLEncoder.encode(after, UTF_8)}")
+    val stores = answer.path("stores").elements().asScala.map { store =>
+      val snapshot = store.path("snapshot").elements().asScala.map { file =>
+        SnapshotFile(
+          file.path("path").asText(),
+          file.path("entries").elements().asScala.map(_.asLong()).toSeq,
+          file.path("file_bytes").asLong(),
+          file.path("crc32").asLong())
+      }
+      val changes = store.path("changes").elements().asScala.map { file =>
+        FileEntry(file.path("path").asText(), file.path("entry").asLong())
+      }
+      LoggedStore(
+        store.path("folder").asText(),
+        store.path("needs_from").asLong(),
+        snapshot.toSeq,
+        changes.toSeq)
+    }.toSeq
+    if (answer.path("more").asBoolean()) stores ++ state(query, stores.last.folder) else stores
   }
 
   private def commitOf(marker: JsonNode): Option[Array[Byte]] =

@@ -59,7 +59,9 @@ object HeldState extends Logging {
     val isExpected = mine.isDefined || there.exists(_.members.contains(what.relative))
     val isNeeded = isExpected || there.forall(!_.isComplete)
     val member = mine.orElse(Option.when(isNeeded)(join(run, file, what, None, files, conf)))
-    new SnapshotStream(run, what, member, isExpected, mine.isDefined, inner, new Settings(conf))
+    val entered = new SnapshotAppend(run, file, what, files, conf)
+    new SnapshotStream(
+      run, what, member, isExpected, mine.isDefined, inner, new Settings(conf), entered)
   }
 
   /**

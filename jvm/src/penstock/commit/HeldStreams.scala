@@ -39,7 +39,8 @@ private final class SnapshotStream(
     isExpected: Boolean,
     isTriedAgain: Boolean,
     inner: CancellableFSDataOutputStream,
-    settings: Settings)
+    settings: Settings,
+    entered: SnapshotAppend)
     extends CancellableFSDataOutputStream(inner) {
   private var isOver = false
 
@@ -53,6 +54,7 @@ private final class SnapshotStream(
         cancel()
         throw e
     }
+    if (!isOver) entered.perform()
     if (!isOver) joined.foreach { mine =>
       mine.member.isDurable = true
       HeldState.closed(mine.piece, mine.member, 0, 0)

@@ -42,11 +42,21 @@ final case class WhereIs(run: String, batch: Long, piece: String) extends Messag
 /** Is anything of this batch that was written still on its way? */
 final case class IsHeld(run: String, batch: Long) extends Message
 
+/** A snapshot of the store is to be appended to the log: what may it share? */
+final case class SnapshotDue(run: String, folder: String) extends Message
+
+/** The snapshot is in the log, for the next marker to name. */
+final case class SnapshotAppended(run: String, snapshot: Snapshot) extends Message
+
 /** The driver's answer: how far the run is, or that it does not release anything. */
 sealed trait Answer extends Serializable
 
 case object NotReleasing extends Answer
-
+/**
+ * @param asked the answer to `WhereIs` and `IsHeld`
+ * @param keepsSnapshots whether snapshots of this run are to be in the log
+ * @param snapshot the answer to `SnapshotDue`: the newest one that the log has
+ */
 final case class Standing(
     query: String,
     instance: Option[Long],
@@ -54,7 +64,9 @@ final case class Standing(
     committed: Long,
     copied: Long,
     stopped: Option[String],
-    asked: Whereabouts)
+    asked: Whereabouts,
+    keepsSnapshots: Boolean,
+    snapshot: Option[Snapshot])
     extends Answer {
 
   /** With a log, state may be appended at once: it is nobody's until a marker names it. */

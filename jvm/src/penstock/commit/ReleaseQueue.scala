@@ -15,12 +15,15 @@ trait Store {
   /** The store in words, for the error that names who must act. */
   def name: String
   def putOffsets(batch: Long, bytes: Array[Byte]): Unit
-  def putMarker(batch: Long, commit: Array[Byte], pieces: Seq[FileEntry]): Unit
+  def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit
   def putCommit(batch: Long, bytes: Array[Byte]): Unit
   /** Copies a marked batch; `isPlaced` tells of files that their writers have copied already. */
   def copy(batch: Long, isPlaced: String => Boolean): Unit
   def delete(path: String): Unit
 }
+
+/** What a marker names of a batch's state, and snapshots, where the log is to keep these. */
+final case class Named(pieces: Seq[FileEntry], snapshots: Option[Seq[Snapshot]])
 
 /**
  * The release queue of one run, on the driver: holds what Spark has written, asks Release what may
@@ -36,7 +39,8 @@ final class ReleaseQueue(
     store: Store,
     workers: Workers,
     settings: Settings,
-    onFailure: Throwable => Unit)
+    onFailure: Throwable => Unit,
+    snapshots: Option[Snapshots] = None)
     extends Logging {
 
   val steps = new Steps
@@ -45,7 +49,7 @@ final class ReleaseQueue(
   private val held = new ConcurrentHashMap[String, Array[Byte]]()
   private val entries = new ConcurrentHashMap[PieceDurable, Seq[FileEntry]]()
   private val placed = new ConcurrentHashMap[String, Long]()
-  private val named = new ConcurrentHashMap[Long, Seq[FileEntry]]()
+  private val named = new ConcurrentHashMap[Long, Named]()
   @volatile private var failure: Option[Throwable] = None
   @volatile private var isClosed = false
 
@@ -87,7 +91,8 @@ final class ReleaseQueue(
       case Took(_, stepsMs) => took(stepsMs)
       case Placed(_, batch, paths) => paths.foreach(path => placed.put(path, batch))
       case GaveUp(_, reason) => fail(new TryAgain("store_unavailable", reason))
-      case HowFar(_) | WhereIs(_, _, _) | IsHeld(_, _) =>
+      case SnapshotAppended(_, snapshot) => synchronized(snapshots.foreach(_.appended(snapshot)))
+      case HowFar(_) | WhereIs(_, _, _) | IsHeld(_, _) | SnapshotDue(_, _) =>
     }
     standing(message)
   }
@@ -132,6 +137,10 @@ final class ReleaseQueue(
       case IsHeld(_, batch) if release.isHeld(batch) => Whereabouts.OnItsWay
       case _ => Whereabouts.Unknown
     }
+    val newest = message match {
+      case SnapshotDue(_, folder) => snapshots.flatMap(_.of(folder))
+      case _ => None
+    }
     Standing(
       query,
       instance,
@@ -139,7 +148,9 @@ final class ReleaseQueue(
       release.committed,
       release.copied,
       failure.map(_.getMessage),
-      asked)
+      asked,
+      snapshots.isDefined,
+      newest)
   }
 
   private def tell(event: Event): Unit = if (!isClosed) {
@@ -147,7 +158,9 @@ final class ReleaseQueue(
       val asked = release.on(event)
       // Named when the marker is decided on: a late attempt may write a piece anew after that.
       asked.foreach {
-        case PutMarker(batch) => named.put(batch, filesOf(batch))
+        case PutMarker(batch) =>
+          val winners = release.durableWrites(batch)
+          named.put(batch, Named(filesOf(batch), snapshots.map(_.take(batch, winners.contains))))
         case _ =>
       }
       notifyAll()

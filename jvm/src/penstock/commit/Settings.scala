@@ -53,6 +53,17 @@ final class Settings(conf: Configuration) {
   /** Whether a commit also waits for the compaction that the one before it began. */
   def awaitCompaction: Boolean = conf.getBoolean(AwaitCompactionKey, false)
 
+  /** Whether snapshots of state are in the log too, and not only in the location. */
+  def snapshotsInLog: Boolean = {
+    val told = conf.get(SnapshotsKey, SnapshotsInLocation)
+    if (told != SnapshotsInLocation && told != SnapshotsInLog) {
+      throw new BadCall(
+        "bad_setting",
+        s"$SnapshotsKey is '$told'; it takes $SnapshotsInLocation, $SnapshotsInLog")
+    }
+    told == SnapshotsInLog
+  }
+
   private def number(key: String, default: Long): Long = {
     val told = conf.get(key)
     if (told == null) default
@@ -74,6 +85,9 @@ object Settings {
   val RetryKey = "spark.penstock.commit.retrySeconds"
   val BehindKey = "spark.penstock.commit.behind"
   val ThreadsKey = "spark.penstock.commit.threads"
+  val SnapshotsKey = "spark.penstock.commit.snapshots"
+  private val SnapshotsInLocation = "location"
+  private val SnapshotsInLog = "log"
   val AwaitCompactionKey = "spark.penstock.commit.awaitCompaction"
   val LocalFolderKey = "spark.penstock.local.dir"
   val LocalBytesKey = "spark.penstock.local.maxBytes"
