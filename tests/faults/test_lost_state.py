@@ -1,37 +1,66 @@
-"""State that the checkpoint location has lost, with snapshots in the log and without."""
+"""State that the checkpoint location has lost, with snapshots in the log and without.
+
+The server trims at once what nobody needs, so that what a query is brought back from is the least
+that the log may keep.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from penstock.client import Client
+from penstock.errors import BadCall
+from penstock.log.layout import TABLES, lsn_key
+from penstock.model.ids import Lsn
+from support.driver_job import PAIRED
 from support.driving import START_S, finish, wait_for_queries
-from support.exactly_once import Feeder, check
+from support.exactly_once import EVENTS, Feeder, check
 from support.processes import DriverProcess, ServerProcess, wait_until
 
 PARTITIONS = 2
+STORES_OF_A_JOIN = 4
+AT_ONCE = [
+    f"--set={setting}"
+    for setting in ("collect_s=1", "trim_after_ms=0", "markers_kept_min=1", "verify_entries_max=0")
+]
 SOON = {
     "spark.sql.streaming.stateStore.minDeltasForSnapshot": "3",
     "spark.sql.streaming.stateStore.maintenanceInterval": "200ms",
 }
+FORMAT_1 = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "1"}
+NO_CHANGE_LOGS = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false"}
 
 
-def settings(snapshots: str, **more: str) -> dict[str, str]:
-    return {**SOON, "spark.penstock.commit.snapshots": snapshots, **more}
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    process = ServerProcess(tmp_path / "data", *AT_ONCE).start()
+    process.client().create("events", EVENTS, substreams=2, key="key")
+    # For the oracle, which reads all of it.
+    process.client().register("oracle", "events")
+    yield process
+    process.stop()
+
+
+def settings(snapshots: str, more: dict[str, str] | None = None) -> dict[str, str]:
+    return {**SOON, "spark.penstock.commit.snapshots": snapshots, **(more or {})}
 
 
 def run_and_kill(
-    server: ServerProcess, folder: Path, conf: dict[str, str], is_enough: Callable[[str], bool]
+    server: ServerProcess,
+    folder: Path,
+    conf: dict[str, str],
+    is_enough: Callable[[str], bool],
+    name: str = "totals",
 ) -> tuple[str, int]:
     """A stateful query under load, killed when enough of it is done: its id, and the rows sent."""
-    args = {"queries": ["totals"], "conf": conf}
-    driver = DriverProcess(server, folder, args=args)
+    driver = DriverProcess(server, folder, args={"queries": [name], "conf": conf})
     try:
-        query = wait_for_queries(driver, 1)["totals"]
+        query = wait_for_queries(driver, 1)[name]
         with Feeder(server.client()) as feeder:
             wait_until(
                 "enough is done", lambda: not driver.is_running() or is_enough(query), START_S
@@ -43,12 +72,30 @@ def run_and_kill(
     return query, feeder.sent
 
 
-def has_snapshots(client: Client, query: str) -> bool:
-    """Every store has had several snapshots, and the newest one that is named is not the first."""
-    stores = client.state(query).stores if client.markers(query) else ()
-    return len(stores) == PARTITIONS and all(
-        each.snapshot and each.needs_from > 6 and each.changes for each in stores
-    )
+class Snapshots:
+    """Watches the snapshots of a query in the log until older ones have gone."""
+
+    def __init__(self, client: Client, stores: int) -> None:
+        self._client = client
+        self._stores = stores
+        self.first: dict[str, Lsn] = {}
+
+    def have_come_and_gone(self, query: str) -> bool:
+        stores = self._client.state(query).stores if self._client.markers(query) else ()
+        for each in stores:
+            if each.snapshot:
+                self.first.setdefault(each.folder, each.snapshot[-1].entries[0])
+        newest = [each.snapshot[-1].entries[0] for each in stores if each.snapshot]
+        return len(newest) == self._stores and all(
+            lsn not in newest and self._is_gone(query, lsn) for lsn in self.first.values()
+        )
+
+    def _is_gone(self, query: str, lsn: Lsn) -> bool:
+        try:
+            self._client.file(query, lsn)
+        except BadCall as error:
+            return error.code == "unknown_entries"
+        return False
 
 
 def lose_all(checkpoint: Path) -> None:
@@ -65,9 +112,11 @@ def lose_snapshots(checkpoint: Path) -> None:
             path.unlink()
 
 
-CASES = {
+CASES: dict[str, tuple[Callable[[Path], None], dict[str, str]]] = {
     "all of it": (lose_all, {}),
     "the snapshots": (lose_snapshots, {}),
+    "all of it in format 1": (lose_all, FORMAT_1),
+    "all of it without change logs": (lose_all, NO_CHANGE_LOGS),
 }
 
 
@@ -76,11 +125,77 @@ def test_a_query_goes_on_from_the_log_when_the_location_has_lost_its_state(
     server: ServerProcess, tmp_path: Path, case: str
 ) -> None:
     lose, more = CASES[case]
-    conf = settings("log", **more)
+    conf = settings("log", more)
     client = server.client()
     folder = tmp_path / "job"
-    query, sent = run_and_kill(server, folder, conf, lambda query: has_snapshots(client, query))
+    watched = Snapshots(client, PARTITIONS)
+    query, sent = run_and_kill(server, folder, conf, watched.have_come_and_gone)
     lose(folder / "checkpoints" / "totals")
     ids = finish(server, folder, queries=["totals"], conf=conf)
     assert ids == {"totals": query}
     assert check(client, ids) == {"totals": sent}
+
+
+def test_the_stores_of_a_join_come_back_from_the_log(server: ServerProcess, tmp_path: Path) -> None:
+    conf = settings("log")
+    client = server.client()
+    folder = tmp_path / "job"
+    watched = Snapshots(client, STORES_OF_A_JOIN * PARTITIONS)
+    query, sent = run_and_kill(server, folder, conf, watched.have_come_and_gone, "pairs")
+    assert sent > PAIRED
+    lose_all(folder / "checkpoints" / "pairs")
+    assert finish(server, folder, queries=["pairs"], conf=conf) == {"pairs": query}
+    rows = client.read("pairs").to_pylist()
+    assert sorted(row["n"] for row in rows) == list(range(PAIRED, sent))
+    assert all(row["m"] == row["n"] - PAIRED for row in rows)
+
+
+def failure(server: ServerProcess, folder: Path, conf: dict[str, str]) -> str:
+    """What the next run of the job says when it fails."""
+    args = {"queries": ["totals"], "conf": conf, "available_now": True}
+    driver = DriverProcess(server, folder, args=args)
+    try:
+        assert driver.wait(120) == 3, driver.said()[-4000:]
+    finally:
+        driver.kill()
+    return str(driver.status()["error"])
+
+
+def test_state_that_was_in_the_location_alone_is_missed_with_an_error(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    conf = settings("location")
+    client = server.client()
+    folder = tmp_path / "job"
+    query, _ = run_and_kill(server, folder, conf, lambda query: len(client.markers(query)) > 8)
+    seen = client.read("totals").num_rows
+    assert client.state(query).stores == ()
+    lose_all(folder / "checkpoints" / "totals")
+    said = failure(server, folder, conf)
+    assert "CANNOT_LOAD_STATE_STORE" in said
+    assert client.read("totals").num_rows == seen
+
+
+def test_a_snapshot_that_is_damaged_in_the_log_is_an_error_and_never_an_answer(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    conf = settings("log")
+    client = server.client()
+    folder = tmp_path / "job"
+    watched = Snapshots(client, PARTITIONS)
+    query, _ = run_and_kill(server, folder, conf, watched.have_come_and_gone)
+    seen = client.read("totals").num_rows
+    entry = client.state(query).stores[0].snapshot[0].entries[0]
+    server.stop()
+    with (
+        lmdb.open(str(server.data / "log"), max_dbs=len(TABLES), map_size=1 << 40) as env,
+        env.begin(write=True, db=env.open_db(b"entries")) as txn,
+    ):
+        stored = bytearray(txn.get(lsn_key(entry)))
+        stored[-1] ^= 1
+        txn.put(lsn_key(entry), bytes(stored))
+    server.start()
+    lose_all(folder / "checkpoints" / "totals")
+    said = failure(server, folder, conf)
+    assert f"the entry {entry} is damaged" in said
+    assert client.read("totals").num_rows == seen

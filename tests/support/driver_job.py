@@ -22,6 +22,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
 
+PAIRED = 5_000
+
 
 def main(job: dict[str, Any]) -> int:
     spark = penstock.session(
@@ -57,6 +59,7 @@ def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery
         "totals": (totals(events), "update", "key"),
         "copies": (copies(events), "append", "n"),
         "slow": (slow(events), "append", "n"),
+        "pairs": (pairs(events), "append", "n"),
     }
     frame, mode, key = made[name]
     writer = (
@@ -80,6 +83,12 @@ def totals(events: DataFrame) -> DataFrame:
 
 def copies(events: DataFrame) -> DataFrame:
     return events.select("n", "key", f.expr("uuid()").alias("id"), f.rand().alias("chance"))
+
+
+def pairs(events: DataFrame) -> DataFrame:
+    """Every event with the one `PAIRED` numbers before it, joined in either order of arrival."""
+    before = events.select(f.col("n").alias("m"), f.col("value").alias("before"))
+    return events.select("n", "value").join(before, f.col("n") == f.col("m") + PAIRED)
 
 
 def slow(events: DataFrame) -> DataFrame:
