@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from penstock.errors import BadCall, Damaged, TryAgain
 from penstock.log.contract import AppendRecord
@@ -16,6 +17,7 @@ from penstock.log.jetstream import log as jetstream_log
 from penstock.log.jetstream.address import log_address
 from penstock.log.jetstream.codec import OperationId, messages
 from penstock.log.jetstream.log import JetStreamLog
+from penstock.log.jetstream.stream import Agreed, create_stream
 from penstock.log.upkeep import TrimStream, TrimTag
 from penstock.model.ids import Lsn, StreamName
 from penstock.settings import Settings
@@ -145,6 +147,21 @@ def test_what_decisions_rest_on_is_what_the_log_was_made_with(
     assert opened("a", producers_max=7).settings.producers_max == 7
     assert opened("b", producers_max=9).settings.producers_max == 7
     assert "was made with producers_max=7, which counts on all its servers; 9 is not" in caplog.text
+
+
+def test_a_server_that_makes_the_stream_a_moment_after_another_takes_that_one(
+    opened: Opening,
+) -> None:
+    log = opened()
+    connection = log._connection
+    late = Agreed(7, "another id")
+    found = connection.call(
+        create_stream(connection, connection.address.name, 3, json.dumps(asdict(late)))
+    )
+    there = json.loads(found["config"]["description"])
+    assert there == asdict(log._state.agreed)
+    assert there["id"]
+    assert there["producers_max"] != 7
 
 
 def test_the_folder_of_a_log_and_that_of_an_index_are_not_taken_for_each_other(
