@@ -65,7 +65,7 @@ PROTOCOLS = {
     for name, what in (
         ("marker", "a batch shows with its marker"),
         ("transaction", "a batch shows when a coordinator has committed it in two phases"),
-        ("aligned", "a batch shows when its state and positions are in the location"),
+        ("aligned", "a batch shows when a barrier has passed all queries chained with its own"),
         ("unsafe", "rows show when they are appended"),
     )
 }

@@ -26,7 +26,7 @@ def decide_align(operation: Align, view: View, read: Mapping[StreamName, Lsn]) -
     check_instance(view, operation.query, operation.instance)
     there = view.member(operation.query)
     if not operation.outputs:
-        return Plan(None, chained=left(view, operation.query))
+        return Plan(None, chained=departed(view, operation.query))
     if there is not None and there.outputs == operation.outputs:
         return Plan(there)
     members = {each.query: each for each in view.members()}
@@ -80,7 +80,7 @@ def registered(view: View, query: QueryId, stream: StreamName, at: Lsn) -> Chain
     return _all_settled(view, members, query)
 
 
-def left(view: View, query: QueryId) -> Chained | None:
+def departed(view: View, query: QueryId) -> Chained | None:
     """What it does to the chain that a query leaves it: nobody waits for it any more, and what only
     it wrote is shown."""
     if view.member(query) is None:

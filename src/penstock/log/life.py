@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.errors import BadCall
 from penstock.log.appends import need_stream
-from penstock.log.barriers import left
+from penstock.log.barriers import departed
 from penstock.log.consumers import holders, outputs_of
 from penstock.log.contract import QueryRecord, StreamRecord, Taken, TakeQuery
 from penstock.log.ends import end_of
@@ -104,8 +104,8 @@ def decide_delete_stream(operation: DeleteStream, view: View) -> Plan:
     removal = Removal(
         points=((stream_point(stream.name), until),), consumers=consumers, stream=stream.name
     )
-    gone = DeletedStream(stream.id, stream.name, stream.substreams, until)
-    return Plan(stream, removal=removal, deleted=gone)
+    left = DeletedStream(stream.id, stream.name, stream.substreams, until)
+    return Plan(stream, removal=removal, deleted=left)
 
 
 def _users(stream: StreamRecord, view: View) -> list[str]:
@@ -122,26 +122,26 @@ def _users(stream: StreamRecord, view: View) -> list[str]:
 
 def decide_sweep(operation: SweepStream, view: View) -> Plan:
     """What a deleted stream has left, oldest first; the last step forgets the stream itself."""
-    there = view.deleted(operation.stream_id)
-    if there is None:
+    left = view.deleted(operation.stream_id)
+    if left is None:
         return Plan(Trimmed(0))
-    stream = StreamRecord(there.id, there.name, b"", there.substreams, ())
-    commits = list(islice(view.commits(stream, 0, there.until), operation.entries_max))
+    stream = StreamRecord(left.id, left.name, b"", left.substreams, ())
+    commits = list(islice(view.commits(stream, 0, left.until), operation.entries_max))
     tags = [
         (tag, lsn)
-        for each in range(there.substreams)
-        for tag in [substream_tag(there.name, Substream(each))]
+        for each in range(left.substreams)
+        for tag in [substream_tag(left.name, Substream(each))]
         for lsn in islice(view.tagged(tag), operation.entries_max)
-        if lsn <= there.until
+        if lsn <= left.until
     ][: operation.entries_max]
     removal = Removal(
         tags=tuple(tags),
-        commits=tuple((there.id, each.lsn) for each in commits),
-        visible=tuple((there.id, k, each.lsn) for each in commits for k in each.substreams),
-        producers=tuple((there.id, name) for name in view.producers_until(stream, there.until)),
-        swept=None if tags or commits else there.id,
+        commits=tuple((left.id, each.lsn) for each in commits),
+        visible=tuple((left.id, k, each.lsn) for each in commits for k in each.substreams),
+        producers=tuple((left.id, name) for name in view.producers_until(stream, left.until)),
+        swept=None if tags or commits else left.id,
     )
-    return Plan(Trimmed(there.until, len(tags) + len(commits)), removal=removal)
+    return Plan(Trimmed(left.until, len(tags) + len(commits)), removal=removal)
 
 
 def decide_reset(operation: ResetQuery, view: View) -> Plan:
@@ -158,7 +158,7 @@ def decide_reset(operation: ResetQuery, view: View) -> Plan:
         query=fresh,
         run=taken.run,
         removal=_traces(view, operation.query),
-        chained=left(view, operation.query),
+        chained=departed(view, operation.query),
     )
 
 
@@ -169,7 +169,7 @@ def decide_delete_query(operation: DeleteQuery, view: View) -> Plan:
     runs = tuple((operation.query, each.run) for each in view.runs(operation.query) if each.run)
     removal = msgspec.structs.replace(traces, query=operation.query, runs=runs)
     kept = (operation.query, NO_RUN, record.instance) if operation.remember else None
-    return Plan(record, removal=removal, run=kept, chained=left(view, operation.query))
+    return Plan(record, removal=removal, run=kept, chained=departed(view, operation.query))
 
 
 def _traces(view: View, query: QueryId) -> Removal:
