@@ -6,7 +6,9 @@ that the log may keep.
 
 from __future__ import annotations
 
+import random
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,12 +20,14 @@ from penstock.errors import BadCall
 from penstock.log.layout import TABLES, lsn_key
 from penstock.model.ids import Lsn
 from support.driver_job import PAIRED
-from support.driving import START_S, finish, wait_for_queries
+from support.driving import START_S, finish, marked_all, wait_for_commits, wait_for_queries
 from support.exactly_once import EVENTS, Feeder, check
 from support.processes import DriverProcess, ServerProcess, wait_until
 
 PARTITIONS = 2
 STORES_OF_A_JOIN = 4
+SEED = 20261115
+LOSSES = 3
 AT_ONCE = [
     f"--set={setting}"
     for setting in ("collect_s=1", "trim_after_ms=0", "markers_kept_min=1", "verify_entries_max=0")
@@ -136,6 +140,32 @@ def test_a_query_goes_on_from_the_log_when_the_location_has_lost_its_state(
     assert check(client, ids) == {"totals": sent}
 
 
+def test_state_is_lost_at_random_moments_again_and_again(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    chance = random.Random(SEED)
+    conf = settings("log")
+    client = server.client()
+    folder = tmp_path / "job"
+    ids: dict[str, str] = {}
+    with Feeder(server.client()) as feeder:
+        for _ in range(LOSSES):
+            driver = DriverProcess(server, folder, args={"queries": ["totals"], "conf": conf})
+            try:
+                before = marked_all(client, ids)
+                ids = wait_for_queries(driver, 1)
+                wait_for_commits(client, ids, before)
+                time.sleep(chance.uniform(0.0, 4.0))
+            finally:
+                driver.kill()
+            check(client, ids)
+            lose_all(folder / "checkpoints" / "totals")
+    assert finish(server, folder, queries=["totals"], conf=conf) == ids
+    assert check(client, ids) == {"totals": feeder.sent}
+    (store, *_) = client.state(ids["totals"]).stores
+    assert store.needs_from > 0
+
+
 def test_the_stores_of_a_join_come_back_from_the_log(server: ServerProcess, tmp_path: Path) -> None:
     conf = settings("log")
     client = server.client()
@@ -191,7 +221,7 @@ def test_a_snapshot_that_is_damaged_in_the_log_is_an_error_and_never_an_answer(
         lmdb.open(str(server.data / "log"), max_dbs=len(TABLES), map_size=1 << 40) as env,
         env.begin(write=True, db=env.open_db(b"entries")) as txn,
     ):
-        stored = bytearray(txn.get(lsn_key(entry)))
+        stored = bytearray(txn.get(lsn_key(entry)) or b"")
         stored[-1] ^= 1
         txn.put(lsn_key(entry), bytes(stored))
     server.start()

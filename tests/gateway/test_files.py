@@ -218,6 +218,53 @@ def test_files_outlive_the_server_and_damage_is_not_given_out(tmp_path: Path) ->
         assert (answer.status, answer.code) == (500, "damaged")
 
 
+def snapshot_of(entries: dict[str, list[int]], **more: Any) -> dict[str, Any]:
+    files = [
+        {"path": path, "entries": lsns, "file_bytes": 4 * len(lsns), "crc32": 7}
+        for path, lsns in entries.items()
+    ]
+    return {"folder": "state/0/1", "batch": 0, "files": files, **more}
+
+
+def test_a_snapshot_is_named_by_a_marker_and_found_with_what_follows_it(query: Query) -> None:
+    table, own = "state/0/1/SSTs/1-ab.sst", "state/0/1/1_ab.zip"
+    (first,) = query.put({table: b"one "}).json()["entries"]
+    second, third = query.put({table: b"two ", own: b"zip "}).json()["entries"]
+    found = query.served.ask("GET", f"{query.path}/state").json()
+    assert found == {"stores": [], "more": False}
+    named = snapshot_of({table: [first, second], own: [third]})
+    (change,) = query.put({STATE_FILE: b"change"}, batch=1).json()["entries"]
+    assert query.mark({}, snapshots=[]).status == 200
+    assert query.mark({STATE_FILE: change}, batch=1, snapshots=[named]).status == 200
+    (store,) = query.served.ask("GET", f"{query.path}/state").json()["stores"]
+    assert store == {
+        "folder": "state/0/1",
+        "needs_from": 1,
+        "snapshot": named["files"],
+        "changes": [{"path": STATE_FILE, "entry": change, "batch": 1}],
+    }
+    after = query.served.ask("GET", f"{query.path}/state?after=state%2F0%2F1").json()
+    assert after["stores"] == []
+
+
+def test_a_snapshot_that_is_not_what_it_says_is_refused(query: Query) -> None:
+    own = "state/0/1/1_ab.zip"
+    (lsn,) = query.put({own: b"zip "}).json()["entries"]
+    good = snapshot_of({own: [lsn]})
+    for wrong, code in (
+        ({"folder": ""}, "bad_request"),
+        ({"batch": -1}, "bad_request"),
+        ({"batch": 1}, "unknown_entries"),
+        ({"files": []}, "unknown_entries"),
+        ({"files": [{**good["files"][0], "path": "../1_ab.zip"}]}, "bad_request"),
+        ({"files": [{**good["files"][0], "file_bytes": 5}]}, "unknown_entries"),
+        ({"files": [{**good["files"][0], "entries": [lsn + 99]}]}, "unknown_entries"),
+    ):
+        assert query.mark({}, snapshots=[{**good, **wrong}]).code == code, wrong
+    assert query.mark({}, snapshots=[good]).status == 200
+    assert query.served.ask("GET", "/queries/nobody/state").code == "unknown_query"
+
+
 def test_a_cut_puts_the_recorded_offsets_back_and_fences_the_query(tmp_path: Path) -> None:
     """o0 marked, o1 (first try), o1 (second try) marked with a damaged file."""
     data = tmp_path / "data"

@@ -89,9 +89,9 @@ class SnapshotModel(RuleBasedStateMachine):
         if last < 0 or f"{folder}/{last + 1}.zip" in {file.path for file in known}:
             return
         shared = tuple(file for file in known if file.path.endswith(".sst")) if shares else ()
-        own = (self.put(f"{folder}/SSTs/{last}-{self.clock.now_ms}.sst", last),)
-        own += (self.put(f"{folder}/{last + 1}.zip", last),)
-        self.appended[folder] = Snapshot(folder, BatchId(last), (*shared, *own))
+        table = self.put(f"{folder}/SSTs/{last}-{self.clock.now_ms}.sst", last)
+        whole = self.put(f"{folder}/{last + 1}.zip", last)
+        self.appended[folder] = Snapshot(folder, BatchId(last), (*shared, table, whole))
 
     def put(self, path: str, batch: int) -> SnapshotFile:
         parts = [f"{path} {self.clock.now_ms} {part}".encode() for part in range(2)]

@@ -7,7 +7,8 @@ The order, and why:
    marker stays the last;
 3. for every marked batch above the location's last `commits/N`, in order: `offsets/N`, the state's
    files, `commits/N`. Whatever interrupts this, the location is one that Spark could have left;
-4. the recorded offsets of the first batch without a marker, so that it is run with these.
+4. what the location has lost of the state whose snapshots are in the log;
+5. the recorded offsets of the first batch without a marker, so that it is run with these.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import click
 import msgspec
 
 from penstock.cli.address import client_of, server_options
+from penstock.cli.drain_state import put_state
 from penstock.cli.location import METADATA, Location, path_of
 from penstock.client import Client, MarkedBatch
 from penstock.errors import BadCall, Damaged, PenstockError
@@ -76,9 +78,9 @@ def drain(checkpoint_folder: str, query: str | None, **server: Any) -> None:
         )
     else:
         click.echo(f"{location.folder} has every batch up to {last}; copied {copied} bytes")
-    said = put_offsets(client, found, location, last)
-    if said is not None:
-        click.echo(said)
+    for said in (put_state(client, found, location), put_offsets(client, found, location, last)):
+        if said is not None:
+            click.echo(said)
 
 
 def _identify(location: Location, given: str | None, client: Client) -> str:

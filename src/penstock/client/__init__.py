@@ -11,6 +11,8 @@ from penstock.client.values import (
     Followed,
     MarkedBatch,
     RecordedOffsets,
+    StateInLog,
+    StoredState,
     Stream,
 )
 
@@ -24,5 +26,7 @@ __all__ = [
     "Followed",
     "MarkedBatch",
     "RecordedOffsets",
+    "StateInLog",
+    "StoredState",
     "Stream",
 ]

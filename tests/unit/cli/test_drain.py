@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import zlib
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -35,11 +36,20 @@ class Query:
     def append(self, batch: int, files: dict[str, bytes]) -> list[int]:
         return [int(n) for n in self.client.append_files(self.id, self.instance, batch, files)]
 
-    def mark(self, batch: int, files: dict[str, bytes], commit: bytes | None = b"v1\n{}") -> None:
+    def mark(
+        self,
+        batch: int,
+        files: dict[str, bytes],
+        commit: bytes | None = b"v1\n{}",
+        snapshots: list[dict[str, object]] | None = None,
+    ) -> None:
         lsns = self.append(batch, files)
         named = [{"path": path, "entry": n} for path, n in zip(files, lsns, strict=True)]
         told = None if commit is None else base64.b64encode(commit).decode()
-        body = {"instance": 1, "batch": batch, "writes": [], "commit": told, "files": named}
+        body = {
+            "instance": 1, "batch": batch, "writes": [], "commit": told, "files": named,
+            "snapshots": snapshots,
+        }  # fmt: skip
         path = ("queries", self.id, "markers")
         self.client._wire.request("POST", path, body=msgspec.json.encode(body))
 
@@ -50,6 +60,19 @@ class Query:
             f"state/0/1/{batch + 1}.changelog": b"",
             f"offsets/{batch}": f"offsets {batch}".encode(),
         }
+
+    def snapshot(self, batch: int, content: dict[str, bytes], crc32: int = 0) -> dict[str, object]:
+        """A snapshot of `state/0/0` in the log, its checksums wrong by `crc32`."""
+        files = [
+            {
+                "path": path,
+                "entries": self.append(batch, {path: data}),
+                "file_bytes": len(data),
+                "crc32": zlib.crc32(data) ^ crc32,
+            }
+            for path, data in content.items()
+        ]
+        return {"folder": "state/0/0", "batch": batch, "files": files}
 
     def content(self) -> dict[str, bytes]:
         files = (path for path in self.folder.rglob("*") if path.is_file())
@@ -90,6 +113,39 @@ def test_a_location_is_brought_up_to_the_last_marker(query: Query, drain: Drain)
     )
     assert "has every batch up to 2" in out
     assert "batch 3 was begun: wrote offsets/3" in out
+
+
+SNAPSHOT = {"state/0/0/2_ab.zip": b"names the table", "state/0/0/SSTs/1-ab.sst": b"a table"}
+
+
+def test_state_that_the_location_has_lost_comes_from_the_log(query: Query, drain: Drain) -> None:
+    query.mark(0, query.batch(0), snapshots=[])
+    query.mark(1, query.batch(1), snapshots=[])
+    query.mark(2, query.batch(2), snapshots=[query.snapshot(1, SNAPSHOT)])
+    assert drain(query.folder)[0] == 0
+    whole = query.content()
+    assert whole.items() >= SNAPSHOT.items()
+    needed = {"state/0/0/3.changelog", "state/0/1/1.changelog", *SNAPSHOT}
+    for path in needed:
+        (query.folder / path).unlink()
+    (query.folder / "state/0/0/2_ab.zip.crc").write_bytes(b"of other bytes")
+    code, out, err = drain(query.folder)
+    assert (code, err) == (0, "")
+    assert "the state lacked 4 files" in out
+    assert query.content() == whole
+    assert "the state lacked" not in drain(query.folder)[1]
+
+
+def test_a_snapshot_whose_parts_come_to_something_else_is_not_written(
+    query: Query, drain: Drain
+) -> None:
+    query.mark(0, query.batch(0), snapshots=[])
+    query.mark(1, query.batch(1), snapshots=[query.snapshot(1, SNAPSHOT, crc32=1)])
+    code, _, err = drain(query.folder)
+    assert code != 0
+    assert "state/0/0/SSTs/1-ab.sst" in err
+    assert "is damaged in the log" in err
+    assert not (query.folder / "state/0/0/SSTs").exists()
 
 
 def test_a_run_that_is_still_alive_is_fenced(query: Query, drain: Drain) -> None:
