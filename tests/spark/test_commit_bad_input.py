@@ -18,15 +18,17 @@ Fresh = Callable[[str], str]
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 SPARKS_DEFAULT = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 MODE = "spark.penstock.commit.mode"
+SNAPSHOTS = "spark.penstock.commit.snapshots"
 RETRY = "spark.penstock.commit.retrySeconds"
 LOCAL = "spark.penstock.local.dir"
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+KEPT = (PROVIDER, FORMAT, MODE, SNAPSHOTS, RETRY, LOCAL)
 
 
 @pytest.fixture(autouse=True)
 def as_before(spark: SparkSession, faults: Path) -> Iterator[None]:
     """The session's settings, whatever a test does to them; and no faults."""
-    before = {key: spark.conf.get(key, None) for key in (PROVIDER, FORMAT, MODE, RETRY, LOCAL)}
+    before = {key: spark.conf.get(key, None) for key in KEPT}
     yield
     faults.unlink(missing_ok=True)
     for key, value in before.items():
@@ -81,6 +83,14 @@ def job(spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path) -> Jo
 def test_an_unknown_mode_names_the_ones_there_are(spark: SparkSession, job: Job) -> None:
     spark.conf.set(MODE, "sometimes")
     with pytest.raises(Exception, match="'sometimes'; it takes sync, asyncckpt, full"):
+        job.run()
+
+
+def test_an_unknown_place_for_snapshots_names_the_ones_there_are(
+    spark: SparkSession, job: Job
+) -> None:
+    spark.conf.set(SNAPSHOTS, "elsewhere")
+    with pytest.raises(Exception, match="'elsewhere'; it takes location, log"):
         job.run()
 
 
