@@ -197,7 +197,8 @@ class Cluster:
     def agree(self, operation: Operation) -> None:
         """Apply an operation everywhere at once, as if nothing could go wrong.
 
-        Who observes is told under places before those of all operations that are called.
+        Who observes is told of it under the place it has in the stream, where one that lost its
+        folder finds it again; a server alone has it before all operations that are called.
         """
         self.agreed -= 1
         if not self.alone:
@@ -212,7 +213,7 @@ class Cluster:
             while server.replica.followed < len(self.stream):
                 found = server.replica.follow(self.stream[server.replica.followed])
                 if found is not None:
-                    self.observe(server.slot, self.agreed, operation, found[1])
+                    self.observe(server.slot, server.replica.followed, operation, found[1])
             server.replica.sync()
 
     # Between clients and servers.

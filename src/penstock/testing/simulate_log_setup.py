@@ -39,7 +39,7 @@ class LogSetup:
     # then it is the query that is reset instead.
     faults: tuple[int, ...] = (1, 1, 1, 1, 1, 1, 1)
     fault_steps: int = 250
-    steps_max: int = 10_000
+    steps_max: int = 20_000
     unknown_max: int = 4  # entries a reader holds before it sets a producer aside
     producers_max: int = 16  # producers the log's own filter remembers
     repeats_kept_ms: int = 20_000  # how long both filters remember a silent producer
