@@ -124,14 +124,15 @@ class Subscription:
         """What can be read now, and whether something is left that is not settled yet."""
         found: list[Entry] = []
         size = 0
+        # In this order: what was told of by then is among the news, and what is among the news is
+        # in the view. What is told of later is news for the next time.
+        told = self._owner.told
+        with self._wake:
+            looked_at, self._news = self._news, set()
+        if not looked_at:
+            return found, False
         with self._reading() as view:
-            # In this order: what the view shows and was told of by now is among the news.
-            is_told = self._owner.told >= view.next_lsn - 1
-            with self._wake:
-                looked_at, self._news = self._news, set()
-            if not looked_at:
-                return found, False
-            if not is_told:
+            if view.next_lsn - 1 > told:
                 looked_at = set(self.tags)
             _check_whole(view, looked_at, self.after)
             settled = view.settled

@@ -1,15 +1,17 @@
-"""A subscription to several tags, read between a commit and the moment it is told of it."""
+"""A subscription that is read while it is being told of what was committed."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from penstock.log.contract import AppendRecord
 from penstock.log.embedded import EmbeddedLog
+from penstock.log.store import StoreView
 from penstock.log.subscription import Subscriptions
 from penstock.model.ids import Lsn
 
@@ -49,6 +51,29 @@ def test_an_earlier_entry_of_another_tag_is_not_passed_over(tmp_path: Path, late
         assert [entry.payload for entry in reader.next(0)] == [b"1", b"2", b"3"]
         late()
         assert reader.next(0) == []
+    log.close()
+
+
+def test_an_entry_that_comes_while_the_log_is_being_read_is_given_out_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = EmbeddedLog.open(tmp_path)
+    with log.subscribe(["a"]) as reader:
+        still = reader._reading
+
+        @contextmanager
+        def behind() -> Iterator[StoreView]:
+            with still() as view:
+                log.run(AppendRecord(("a",), b"1"))
+                log.run(
+                    AppendRecord(("b",), b"2")
+                )  # by its answer the reader was told of the first
+                yield view
+
+        monkeypatch.setattr(reader, "_reading", behind)
+        assert reader.next(0) == []
+        monkeypatch.setattr(reader, "_reading", still)
+        assert [entry.payload for entry in reader.next(0)] == [b"1"]
     log.close()
 
 
