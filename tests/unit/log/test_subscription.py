@@ -65,9 +65,8 @@ def test_an_entry_that_comes_while_the_log_is_being_read_is_given_out_the_next_t
         def behind() -> Iterator[StoreView]:
             with still() as view:
                 log.run(AppendRecord(("a",), b"1"))
-                log.run(
-                    AppendRecord(("b",), b"2")
-                )  # by its answer the reader was told of the first
+                # By the answer to this the reader was told of the first.
+                log.run(AppendRecord(("b",), b"2"))
                 yield view
 
         monkeypatch.setattr(reader, "_reading", behind)
