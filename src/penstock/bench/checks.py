@@ -40,13 +40,17 @@ def with_oracle(
     ids: Mapping[str, str],
     streams: Mapping[str, str],
     folder: Path,
+    *,
+    shows_early: bool = False,
 ) -> Found:
     """Every committed batch against DuckDB. Without a client the rows are in files."""
     named: Mapping[str, str] | None = streams
     if client is None:
         # It answers the questions that the oracle asks of a client, and no others.
         client, named = cast(Client, FilesPast(folder, query, _schemas(query))), None
-    checked = oracle.check(query, client, ids, streams=named, tables=tables(query))
+    checked = oracle.check(
+        query, client, ids, streams=named, tables=tables(query), shows_early=shows_early
+    )
     if not sum(checked.batches.values()):
         raise BadCall(f"{query.name} has committed nothing to check", code="nothing_committed")
     shown = tuple(str(one) for one in checked.differences)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from penstock.bench.checks import with_oracle
 from penstock.bench.children import Engine
 from penstock.bench.commit import rig
 from penstock.bench.commit.cells import BACK_TO_BACK, Cell, Group
@@ -79,7 +82,14 @@ class ProtocolRig(rig.Rig):
         self._engine.wait_ready()
 
 
-OPENING: Open = ProtocolRig
+def opening(
+    plan: Plan, group: Group, name: str, folder: Path
+) -> contextlib.AbstractContextManager[rig.Bench]:
+    check = partial(with_oracle, shows_early=name == "unsafe")
+    return ProtocolRig(plan, group, name, folder, check)
+
+
+OPENING: Open = opening
 
 
 def runs_for_file(runs: Sequence[Measured]) -> list[dict[str, Any]]:
