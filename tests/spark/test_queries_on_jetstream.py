@@ -12,7 +12,7 @@ from penstock.testing.nats_servers import NatsServers, nats_program
 from support.processes import QUICK_START
 
 NAMES = ("q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8")
-SIZE = Size(18, 2_600, QUICK_START)
+SIZE = Size(26, 1_800, QUICK_START)
 
 
 @pytest.fixture(scope="module")
