@@ -23,7 +23,7 @@ test: env redis nats lint types archive ## the whole suite, as CI runs it
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15
 
 quick: jar lint types ## lint, types and the tests that need no Spark
-	$(BIN)/pytest -q -n 2 --dist loadfile -m '$(NO_SPARK)'
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m '$(NO_SPARK)'
 
 # Every test that kills a driver starts several: with their classes laid out they take half as long.
 archive: env
