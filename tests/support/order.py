@@ -22,6 +22,7 @@ LONGEST_FIRST = (
     "spark/test_aligned.py",
     "faults/test_jetstream.py",
     "spark/test_demo.py",
+    "spark/test_bench_commit.py",
     "spark/test_bench_floor.py",
     "cluster/test_standalone.py",
     "packaging/test_wheel.py",

@@ -137,9 +137,26 @@ def test_the_sustained_ratio_is_ours_over_theirs() -> None:
     assert found["lr_join_30_1.remote20.0s.on.full.sustained_per_s"].value == 20_000
 
 
-def test_a_rate_that_never_held_makes_no_ratio() -> None:
-    found = by_name([], (searched("tuned", (10_000, False)), searched("full", (10_000, True))))
-    assert "headline.sustainable_ratio" not in found
+def test_one_that_held_no_rate_is_taken_at_the_lowest_it_failed_at() -> None:
+    none = searched("tuned", (10_000, False), (5_000, False))
+    found = by_name([], (none, searched("full", (10_000, True), (20_000, False))))
+    assert found["headline.sustainable_ratio"].value == 2.0
+    found = by_name([], (searched("tuned", (10_000, True)), searched("full", (10_000, False))))
+    assert found["headline.sustainable_ratio"].value == 0.0
+
+
+def test_a_search_that_ended_at_its_highest_rate_says_so() -> None:
+    both = (searched("tuned", (10_000, True)), searched("full", (10_000, True)))
+    assert "ended at the highest" in by_name([], both)["headline.sustainable_ratio"].what
+
+
+def test_spark_as_it_comes_is_seen_to_grow_beside_ours_and_is_not_the_headline() -> None:
+    took = [100.0] * 75 + [300.0] * 25
+    long = msgspec.structs.replace(one(JOIN, "default", 0, 1.0), kind="growth", took_ms=took)
+    found = by_name([long])
+    assert found["lr_join_30_1.remote20.0s.on.default.batch_ms_growth"].value == 3.0
+    assert found["lr_join_30_1.remote20.0s.on.default.batch_ms_spike"].value == 3.0
+    assert "headline.batch_ms_growth" not in found
 
 
 @pytest.mark.parametrize(("batches", "is_there"), [(99, False), (100, True)])

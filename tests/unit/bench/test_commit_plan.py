@@ -59,9 +59,10 @@ def test_a_quick_run_has_every_store_and_system_and_says_what_it_leaves_out() ->
     assert plan.repeats >= 3
     assert plan.growth is not None
     assert plan.growth.batches_min == 100
+    assert [name for name, _ in plan.growth.each] == ["full", "default"]
     assert plan.sustain is not None
     assert plan.left_out
-    assert plan.minutes < 22
+    assert plan.minutes < 20.5
 
 
 def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() -> None:

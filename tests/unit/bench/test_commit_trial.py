@@ -171,7 +171,7 @@ def test_the_search_finds_the_highest_rate_that_holds(
 
 def test_the_suite_writes_a_file_a_table_and_whether_it_is_right(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned", "full")
-    plan = msgspec.structs.replace(PLAN, growth=Growth((LOCAL,), 8, 8.0, 1.0))
+    plan = msgspec.structs.replace(PLAN, growth=Growth((("full", LOCAL),), 8, 8.0, 1.0))
     out = io.StringIO()
     is_right = suite.run(
         plan,

@@ -43,6 +43,7 @@ def figures(
             counted = [one for one in here if one.system == system and one.is_counted]
             if counted:
                 found += _times(f"{cell.name}.{system}", counted)
+    found += _grown(runs)
     found += _sustained(searched)
     found += _lag(runs)
     return [*found, *_headline(plan, runs, compared, searched)]
@@ -171,29 +172,52 @@ def _sustained(searched: Sequence[Searched]) -> list[Figure]:
 
 
 def _sustained_ratio(searched: Sequence[Searched]) -> list[Figure]:
-    held = {(one.cell, one.system): one.held for one in searched}
+    found = {(one.cell, one.system): one for one in searched}
     each = [
-        (held[cell, OURS] / held[cell, RIVAL], cell)
+        (found[cell, OURS].held / theirs, cell)
         for cell in ordered(one.cell for one in searched)
-        if held.get((cell, OURS)) and held.get((cell, RIVAL))
+        if (cell, OURS) in found
+        and (cell, RIVAL) in found
+        # One that held no rate is taken at the lowest it failed at, which flatters it.
+        and (theirs := found[cell, RIVAL].held or found[cell, RIVAL].failed)
     ]
     if not each:
         return []
     value, cell = min(each, key=lambda one: one[0])
+    is_whole = found[cell, OURS].failed and found[cell, RIVAL].failed
     what = f"highest rate that holds, {OURS} over {RIVAL}, least, found once: {cell.words}"
+    what += "" if is_whole else "; a search ended at the highest rate that was to be tried"
     goal = Goal("at least", SUSTAINED_GOAL)
     return [Figure("headline.sustainable_ratio", "x", what, value, (), goal)]
+
+
+def _long(runs: Sequence[Measured]) -> list[tuple[float, Measured]]:
+    long = [one for one in runs if one.kind == "growth" and one.is_counted]
+    return [(value, one) for one in long if (value := growth(one.took_ms)) is not None]
+
+
+def _grown(runs: Sequence[Measured]) -> list[Figure]:
+    """Of each system of the long runs, so that the one that grows can be seen beside ours."""
+    found = []
+    for value, one in _long(runs):
+        what = f"median batch of the last quarter over the first, {len(one.took_ms)} batches"
+        name = f"{one.cell.name}.{one.system}.batch_ms_growth"
+        found.append(Figure(name, "x", what, value))
+        middle, high = batch_p50(one), batch_p99(one)
+        if middle and high:
+            what, name = "p99 over median of the batches of the long run", "batch_ms_spike"
+            found.append(Figure(f"{one.cell.name}.{one.system}.{name}", "x", what, high / middle))
+    return found
 
 
 def _growth(plan: Plan, runs: Sequence[Measured]) -> list[Figure]:
     if plan.growth is None:
         return []
-    long = [
-        one
-        for one in runs
-        if one.kind == "growth" and one.is_counted and len(one.took_ms) >= plan.growth.batches_min
+    each = [
+        (value, one)
+        for value, one in _long(runs)
+        if one.system == OURS and len(one.took_ms) >= plan.growth.batches_min
     ]
-    each = [(value, one) for one in long if (value := growth(one.took_ms)) is not None]
     if not each:
         return []
     value, worst = max(each, key=lambda one: one[0])

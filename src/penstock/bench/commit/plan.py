@@ -30,10 +30,12 @@ START_S = 11.0
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """One long run of `full`, back to back: does a batch take longer as state files pile up?"""
+    """One long run of each, back to back: does a batch take longer as state files pile up?"""
 
-    cells: tuple[Cell, ...]
+    each: tuple[tuple[str, Cell], ...]
+    """A system and where: `full` with a changelog, and Spark as it comes, which has none."""
     batches_min: int
+    """So many batches of `full`; Spark as it comes makes as many as it can in the time."""
     seconds: float
     warm_up_s: float = 20.0
 
@@ -43,7 +45,7 @@ class Sustain(msgspec.Struct, frozen=True):
 
     cells: tuple[Cell, ...]
     systems: tuple[str, ...] = ("tuned", "full")
-    rate_first: int = 40_000
+    rate_first: int = 10_000
     rate_max: int = 320_000
     tries_max: int = 8
     measure_s: float = 60.0
@@ -104,7 +106,7 @@ class Plan(msgspec.Struct, frozen=True):
     def steps(self) -> int:
         """How often it says what it is at, at most, unless a run is repeated."""
         compared = sum(len(group.systems) * len(group.cells) for group in self.groups)
-        grown = len(self.growth.cells) if self.growth else 0
+        grown = len(self.growth.each) if self.growth else 0
         tried = 0
         if self.sustain:
             tried = len(self.sustain.cells) * len(self.sustain.systems) * self.sustain.tries_max
@@ -128,7 +130,7 @@ class Plan(msgspec.Struct, frozen=True):
         )
         if self.growth:
             whole = self.growth.warm_up_s + self.growth.seconds + AROUND_S
-            total += START_S + len(self.growth.cells) * whole
+            total += len(self.growth.each) * (START_S + whole)
         if self.sustain:
             each = self.sustain.warm_up_s + self.sustain.measure_s + AROUND_S
             one = START_S + self.sustain.tries_max * each
@@ -166,8 +168,8 @@ def _quick(
     )
     paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
     as_paper = Cell(queries[-1], paper, PAPER_TRIGGER_S, False, told)
-    grown = Cell(queries[0], stores[0], BACK_TO_BACK, True, told)
-    held = Cell(queries[-1], paper, BACK_TO_BACK, True, told)
+    grown = _growing(queries[:1], stores[0], told, names)
+    held = Cell(queries[0], paper, BACK_TO_BACK, True, told)
     return Plan(
         _groups(
             [(("tuned", "full"), compared), (WITHOUT, (as_paper,))],
@@ -178,8 +180,8 @@ def _quick(
         measure_batches=4,
         warm_up_s=2.0,
         first_warm_up_s=30.0,
-        growth=Growth((grown,), 100, 60.0, 5.0) if "full" in names else None,
-        sustain=Sustain((held,), tries_max=4, measure_s=12.0, warm_up_s=4.0)
+        growth=Growth(grown, 100, 45.0, 5.0) if grown else None,
+        sustain=Sustain((held,), tries_max=4, measure_s=10.0, warm_up_s=3.0)
         if {"tuned", "full"} <= set(names)
         else None,
         left_out=(
@@ -214,7 +216,7 @@ def _full(
             groups.append((ours, tuple(cells)))
     main = tuple(one for one in queries if one in MAIN_QUERIES) or queries
     paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
-    grown = tuple(Cell(query, stores[0], BACK_TO_BACK, True, told) for query in main)
+    grown = _growing(main, stores[0], told, names)
     held = tuple(Cell(query, paper, BACK_TO_BACK, True, told) for query in main)
     return Plan(
         _groups(groups, names),
@@ -223,9 +225,20 @@ def _full(
         measure_batches=20,
         warm_up_s=8.0,
         first_warm_up_s=60.0,
-        growth=Growth(grown, 500, 300.0) if "full" in names else None,
+        growth=Growth(grown, 500, 300.0) if grown else None,
         sustain=Sustain(held) if {"tuned", "full"} <= set(names) else None,
         again_max=60,
+    )
+
+
+def _growing(
+    queries: Sequence[str], store: str, rate: int, names: tuple[str, ...]
+) -> tuple[tuple[str, Cell], ...]:
+    return tuple(
+        (name, Cell(query, store, BACK_TO_BACK, has_changelog, rate))
+        for query in queries
+        for name, has_changelog in (("full", True), ("default", False))
+        if name in names
     )
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.bench.commit.cells import Cell
 from penstock.bench.commit.figures import ordered
 from penstock.bench.commit.plan import Plan
 from penstock.bench.commit.record import Measured
 from penstock.bench.plot import COLOURS, PIXELS_PER_INCH, frame, spread
+from penstock.bench.suites import key_of
 
 ROW_INCHES = 2.4
 PAIR_INCHES = 10.0
@@ -31,7 +31,7 @@ def draw(plan: Plan, runs: Sequence[Measured], path: Path) -> None:
     from matplotlib.lines import Line2D
 
     shown = [one for one in runs if one.kind != "sustain"]
-    panels = ordered((one.cell, one.kind) for one in shown)
+    panels = ordered(_panel(one) for one in shown)
     across = 1 if len(panels) <= ROWS_MAX else 2
     rows = -(-len(panels) // across)
     height = TOP_INCHES + ROW_INCHES * rows
@@ -45,9 +45,8 @@ def draw(plan: Plan, runs: Sequence[Measured], path: Path) -> None:
             left.set_axis_off()
             right.set_axis_off()
             continue
-        cell, kind = panels[place]
-        counted = [one for one in shown if (one.cell, one.kind) == (cell, kind) and one.is_counted]
-        over_batches(left, _title(cell, kind), counted, colours)
+        counted = [one for one in shown if _panel(one) == panels[place] and one.is_counted]
+        over_batches(left, panels[place], counted, colours)
         spread(right, "latency of visible results", [one.run for one in counted], colours)
     handles = [Line2D([], [], color=colours[name], label=name) for name in plan.systems]
     figure.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False)
@@ -75,5 +74,8 @@ def over_batches(axis: Any, title: str, runs: Sequence[Measured], colours: dict[
     axis.xaxis.get_major_locator().set_params(integer=True)
 
 
-def _title(cell: Cell, kind: str) -> str:
-    return cell.name if kind == "compared" else f"{cell.name}, long run"
+def _panel(one: Measured) -> str:
+    """The title of the panel it belongs to: long runs share one, with a changelog or without."""
+    if one.kind == "compared":
+        return one.cell.name
+    return f"{key_of(one.cell.query)}, {one.cell.store}, long run"

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.commit.figures import ordered
+from penstock.bench.commit.figures import OURS, ordered
 from penstock.bench.commit.plan import Plan
 from penstock.bench.commit.record import Measured
 from penstock.bench.report import Figure, bare_table, figures_table
@@ -113,9 +113,10 @@ def steps_table(runs: Sequence[Measured]) -> Table:
 def missing(plan: Plan, runs: Sequence[Measured]) -> list[str]:
     """Why a figure that was to be there is not."""
     found = []
+    least = plan.growth.batches_min if plan.growth else 0
     for one in runs:
-        least = plan.growth.batches_min if plan.growth else 0
-        if one.kind == "growth" and one.is_counted and len(one.took_ms) < least:
+        is_ours = one.kind == "growth" and one.system == OURS
+        if is_ours and one.is_counted and len(one.took_ms) < least:
             found.append(
                 f"growth of {one.cell.words}: {len(one.took_ms)} batches in the time, and "
                 f"{least} are needed"

@@ -33,6 +33,11 @@ class Searched(msgspec.Struct, frozen=True):
     def held(self) -> int:
         return max((one.rate for one in self.tried if one.is_sustained), default=0)
 
+    @property
+    def failed(self) -> int:
+        """The lowest rate that did not hold; 0 if all did."""
+        return min((one.rate for one in self.tried if not one.is_sustained), default=0)
+
 
 class Seat:
     """A system's place at the bench: its process, or why it has none."""
@@ -89,12 +94,11 @@ class Trial:
                         self._run(seats[name], cell, name, repeat)
 
     def _grow(self, growth: Growth, place: Path) -> None:
-        group = Group(("full",), growth.cells)
-        with contextlib.ExitStack() as closing:
-            seat = self._seat(closing, group, "full", place)
-            for cell in growth.cells:
-                self._tell(f"{cell.words}: full, {growth.seconds:g} s")
-                self._keep(seat, cell, "full", 0, growth.seconds, growth.warm_up_s, "growth")
+        for name, cell in growth.each:
+            with contextlib.ExitStack() as closing:
+                seat = self._seat(closing, Group((name,), (cell,)), name, place)
+                self._tell(f"{cell.words}: {name}, {growth.seconds:g} s")
+                self._keep(seat, cell, name, 0, growth.seconds, growth.warm_up_s, "growth")
 
     def _search(self, sustain: Sustain, place: Path) -> None:
         for cell in sustain.cells:
