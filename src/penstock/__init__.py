@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.client import Appended, Client, Consumed, Consumer, Followed, Stream
     from penstock.client.default import append, connect, consume, create, follow, read
     from penstock.outputs import Outputs
-    from penstock.sessions import attach, session, verify
+    from penstock.sessions import attach, commit_steps, session, verify
 
     __version__: str
 
@@ -36,6 +36,7 @@ __all__ = [
     "TryAgain",
     "append",
     "attach",
+    "commit_steps",
     "connect",
     "consume",
     "create",
@@ -52,7 +53,7 @@ _FOUND_IN = {
     "penstock.client": ("Appended", "Client", "Consumed", "Consumer", "Followed", "Stream"),
     "penstock.client.default": ("append", "connect", "consume", "create", "follow", "read"),
     "penstock.outputs": ("Outputs",),
-    "penstock.sessions": ("attach", "session", "verify"),
+    "penstock.sessions": ("attach", "commit_steps", "session", "verify"),
 }
 
 

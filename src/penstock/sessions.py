@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import spawn
 from penstock.client import address, default
@@ -148,6 +149,15 @@ def verify(spark: SparkSession) -> str:
             code="not_attached",
         )
     return version
+
+
+def commit_steps(query: StreamingQuery) -> dict[str, dict[str, float]]:
+    """How long the steps of a running query's commits took, and the waits for them.
+
+    For each step, such as "flush" or "wait for release": "count", "total_ms" and "max_ms". Empty
+    for a query whose commits are made as Spark makes them, and for one that has stopped.
+    """
+    return gateway.commit_steps(str(query.id))
 
 
 def _server(
