@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,14 @@ class Coordinating(msgspec.Struct, frozen=True):
 
 
 class Coordinator:
-    """Carries out what the book decides. Calls of one task come one after the other."""
+    """Carries out what the book decides, of each task one call after the other: between a decision
+    and the moment it is durable and noted, another instance must not decide by what was before."""
 
     def __init__(self, run: str, port: Port) -> None:
         self._tag = transactions_tag(run)
         self._port = port
         self._book = Book()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._phase_two: dict[str, asyncio.Task[None]] = {}
         self._calls: set[asyncio.Task[None]] = set()
 
@@ -76,29 +79,32 @@ class Coordinator:
 
     async def begin(self, task: str) -> tuple[Instance, Lsn, int]:
         """A new instance: the old one is refused from here on, then its transaction is ended."""
-        await self._finished(task)
-        line = self._book.line(task)
-        left = (line.instance, set(line.tags)) if line.state == "open" else None
-        step = self._book.begin(task)
-        await self._note(step)
-        if left is not None:
-            await self._say(left[1], Progress(task, left[0], 1, 0))
-        return step.instance, line.offsets, line.number
+        async with self._turns[task]:
+            await self._finished(task)
+            line = self._book.line(task)
+            left = (line.instance, set(line.tags)) if line.state == "open" else None
+            step = self._book.begin(task)
+            await self._note(step)
+            if left is not None:
+                await self._say(left[1], Progress(task, left[0], 1, 0))
+            return step.instance, line.offsets, line.number
 
     async def register(self, task: str, instance: int, number: int, tags: list[str]) -> None:
-        if number > self._book.line(task).number:
-            await self._finished(task)
-        step = self._book.register(task, Instance(instance), number, tags)
-        if step is not None:
-            await self._note(step)
+        async with self._turns[task]:
+            if number > self._book.line(task).number:
+                await self._finished(task)
+            step = self._book.register(task, Instance(instance), number, tags)
+            if step is not None:
+                await self._note(step)
 
     async def commit(
         self, task: str, instance: int, number: int, first: int, last: int, offsets: int
     ) -> None:
-        step = self._book.prepare(task, Instance(instance), number, first, last, Lsn(offsets))
-        if step is not None:
-            await self._note(step)
-            self._finish(task)
+        async with self._turns[task]:
+            step = self._book.prepare(task, Instance(instance), number, first, last, Lsn(offsets))
+            if step is not None:
+                await self._note(step)
+                self._finish(task)
 
     def _finish(self, task: str) -> None:
         self._phase_two[task] = asyncio.ensure_future(self._commit_all(task, self._book.line(task)))

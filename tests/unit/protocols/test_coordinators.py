@@ -83,6 +83,66 @@ def test_a_new_instance_ends_what_the_old_one_had_open_and_fences_it(tmp_path: P
     run(tmp_path, story)
 
 
+class Gate:
+    """Holds back what is appended to the coordinator's stream until it is opened."""
+
+    def __init__(self, port: Port) -> None:
+        self._append, self._opened = port.append, asyncio.Event()
+        self.is_reached = asyncio.Event()
+        port.append = self.append  # type: ignore[method-assign]
+
+    def append(self, tags: Sequence[str], *rest: Any, **named: Any) -> asyncio.Future[Lsn]:
+        return asyncio.ensure_future(self._held(tags, *rest, **named))
+
+    async def _held(self, tags: Sequence[str], *rest: Any, **named: Any) -> Lsn:
+        if tuple(tags) == (transactions_tag("r"),):
+            self.is_reached.set()
+            await self._opened.wait()
+        return await self._append(tags, *rest, **named)
+
+    async def open(self) -> None:
+        """After everything that can go on without it has."""
+        for _ in range(100):
+            await asyncio.sleep(0)
+        self._opened.set()
+
+
+def test_an_old_instance_cannot_commit_while_a_new_one_begins(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = Coordinator("r", port)
+        await one.begin("t")
+        await one.register("t", 1, 1, ["a"])
+        gate = Gate(port)
+        begun = asyncio.ensure_future(one.begin("t"))
+        await gate.is_reached.wait()
+        committed = asyncio.ensure_future(one.commit("t", 1, 1, 1, 3, 4))
+        await gate.open()
+        assert await begun == (2, 0, 1)
+        with pytest.raises(Fenced):
+            await committed
+        assert await commits(port, "a") == [(1, 1, 0)]
+
+    run(tmp_path, story)
+
+
+def test_a_new_instance_begins_after_what_is_being_prepared(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = Coordinator("r", port)
+        await one.begin("t")
+        await one.register("t", 1, 1, ["a"])
+        gate = Gate(port)
+        committed = asyncio.ensure_future(one.commit("t", 1, 1, 1, 3, 4))
+        await gate.is_reached.wait()
+        begun = asyncio.ensure_future(one.begin("t"))
+        await gate.open()
+        await committed
+        assert await begun == (2, 4, 1), "what was prepared is not processed again"
+        assert await steps(port) == ["begin", "register", "prepare", "done", "begin"]
+        assert await commits(port, "a") == [(1, 1, 3)]
+
+    run(tmp_path, story)
+
+
 class Caller:
     """Takes the answers of calls that need no socket."""
 
