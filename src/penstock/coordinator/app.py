@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import uuid
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -62,7 +63,7 @@ def make_app(coordinator: Coordinator, token: str) -> web.Application:
 
 async def serve(client: Client, token: str, port: int, ready: Callable[[str], None]) -> None:
     """Until SIGTERM."""
-    coordinator = Coordinator(client)
+    coordinator = Coordinator(client, uuid.uuid4().hex)
     await coordinator.recover()
     runner = web.AppRunner(make_app(coordinator, token), access_log=None)
     await runner.setup()

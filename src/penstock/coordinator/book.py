@@ -64,6 +64,8 @@ class Book:
     def note(self, step: Step) -> None:
         there = self._newest.get(step.query)
         if there is None or (there.instance, there.batch) != (step.instance, step.batch):
+            if _is_late(step, there):
+                return
             there = Transaction(step.instance, step.batch, substreams=set())
             self._newest[step.query] = there
         match step.what:
@@ -77,6 +79,19 @@ class Book:
     def unfinished(self) -> list[str]:
         """Queries whose transaction is prepared: it is committed, whatever happens."""
         return [query for query, one in self._newest.items() if one.state == "prepared"]
+
+
+def _is_late(step: Step, newest: Transaction | None) -> bool:
+    """Whether a step that is not of the newest transaction is of one before it: a coordinator that
+    was killed may have had it on its way. None follows what is prepared but its own end, batches
+    of an instance count up, and an end begins nothing. An instance alone says nothing: a query
+    that was forgotten counts from one again."""
+    if step.what == "done":
+        return True
+    return newest is not None and (
+        newest.state == "prepared"
+        or (step.instance == newest.instance and step.batch < newest.batch)
+    )
 
 
 def substreams_of(told: object) -> set[Substream]:

@@ -10,9 +10,11 @@ all its substreams: what is compared with it is not flattered.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +22,7 @@ from penstock.client import Client
 from penstock.coordinator.book import TAG, Book, Step, Substream, Transaction
 from penstock.errors import BadCall, PenstockError, TryAgain
 
+T = TypeVar("T")
 _LOG = logging.getLogger("penstock.coordinator")
 AGAIN_S = 0.5
 SETTLED = ("fenced", "already_marked", "unknown_query")
@@ -28,10 +31,16 @@ is nothing left to commit."""
 
 
 class Coordinator:
-    """Carries transactions out against a log server. On one event loop."""
+    """Carries transactions out against a log server. On one event loop.
 
-    def __init__(self, client: Client) -> None:
+    `run` names this coordinator and no other, before or after: it numbers its records under it, so
+    that one that is sent again, or held back on its way, is in the log once.
+    """
+
+    def __init__(self, client: Client, run: str) -> None:
         self._client = client
+        self._run = run
+        self._numbers = itertools.count(1)
         self._book = Book()
         self._phase_two: dict[str, asyncio.Task[None]] = {}
 
@@ -110,14 +119,14 @@ class Coordinator:
         self._book.note(step)
 
     async def _record(self, tag: str, payload: bytes) -> None:
-        await self._insist(self._client.append_record, [tag], payload)
+        append = partial(self._client.append_record, producer=self._run, seq=next(self._numbers))
+        await self._insist(append, [tag], payload)
 
-    async def _insist(self, call: Callable[..., object], *arguments: object) -> None:
+    async def _insist(self, call: Callable[..., T], *arguments: object) -> T:
         """Until the server answers: what was prepared is committed, however long it is away."""
         while True:
             try:
-                await asyncio.to_thread(call, *arguments)
-                return
+                return await asyncio.to_thread(call, *arguments)
             except TryAgain as error:
                 _LOG.warning("the log server is asked again: %s", error)
                 await asyncio.sleep(AGAIN_S)

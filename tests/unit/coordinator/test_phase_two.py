@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,20 @@ class Calls(Client):
     before: Callable[[], None] | None = None
     after: Callable[[], None] | None = None
     marks = 0
+    holds: str | None = None
+    """Of this step the first copy is held back on its way, and arrives when `let_go` says so."""
+    held: Callable[[], Any] | None = None
+
+    def append_record(self, tags: Sequence[str], payload: bytes, **named: Any) -> Any:
+        if self.holds is not None and tags == [TAG] and said(payload) == self.holds:
+            self.holds = None
+            self.held = partial(super().append_record, tags, payload, **named)
+            raise TryAgain("nobody answers", code="unreachable")
+        return super().append_record(tags, payload, **named)
+
+    def let_go(self) -> None:
+        assert self.held is not None
+        self.held()
 
     def mark(self, query: str, marker: Any) -> Any:
         self.marks += 1
@@ -72,9 +88,17 @@ def begin(client: Client, run: str = "r") -> int:
     return int(client.take_over(QUERY, run)["instance"])
 
 
+def coordinating(client: Client) -> Coordinator:
+    return Coordinator(client, uuid.uuid4().hex)
+
+
 def steps(client: Client) -> list[str]:
-    found = [msgspec.json.decode(one.payload, type=Step) for one in client.records(TAG)]
-    return [f"{one.what} {one.batch}" for one in found]
+    return [said(one.payload) for one in client.records(TAG)]
+
+
+def said(payload: bytes) -> str:
+    step = msgspec.json.decode(payload, type=Step)
+    return f"{step.what} {step.batch}"
 
 
 def visible(client: Client) -> list[int]:
@@ -92,7 +116,7 @@ def test_a_refused_commit_is_said_to_everyone_and_nothing_gets_past_it(
 
     async def story() -> None:
         instance = begin(client)
-        coordinator = Coordinator(client)
+        coordinator = coordinating(client)
         await coordinator.register(QUERY, instance, 0, {("s", 0)})
         marker = entries(client, instance, 0, 1, 2)
         client.before = lambda: client.delete_stream("s", force=True)
@@ -106,7 +130,7 @@ def test_a_refused_commit_is_said_to_everyone_and_nothing_gets_past_it(
             await coordinator.register(QUERY, instance, 1, {("s", 0)})
         with pytest.raises(BadCall, match=refused("there is no stream")):
             await coordinator.prepare(QUERY, marker)
-        later = Coordinator(client)
+        later = coordinating(client)
         await later.recover()
         with pytest.raises(BadCall, match=refused("there is no stream")):
             await later.finished(QUERY)
@@ -135,7 +159,7 @@ def test_a_query_that_was_deleted_leaves_nothing_to_commit(server: ServerProcess
     client = client_of(server)
 
     async def story() -> None:
-        coordinator = Coordinator(client)
+        coordinator = coordinating(client)
         marker = entries(client, begin(client), 0, 1)
         client.before = lambda: client.delete_query(QUERY)
         await coordinator.prepare(QUERY, marker)
@@ -155,7 +179,7 @@ def test_a_log_server_that_goes_down_in_phase_two_is_waited_for_and_nothing_is_l
 
     async def story() -> None:
         instance = begin(client)
-        coordinator = Coordinator(client)
+        coordinator = coordinating(client)
         await coordinator.register(QUERY, instance, 0, {("s", 0)})
         marker = entries(client, instance, 0, 1, 2)
         setattr(client, when, server.kill)
@@ -188,7 +212,7 @@ def test_a_coordinator_that_goes_down_with_the_log_server_finishes_when_both_are
 
     async def first() -> None:
         instance = begin(client)
-        coordinator = Coordinator(client)
+        coordinator = coordinating(client)
         await coordinator.register(QUERY, instance, 0, {("s", 0)})
         client.before = server.kill
         await coordinator.prepare(QUERY, entries(client, instance, 0, 1))
@@ -198,7 +222,7 @@ def test_a_coordinator_that_goes_down_with_the_log_server_finishes_when_both_are
             task.cancel()
 
     async def second() -> None:
-        coordinator = Coordinator(client)
+        coordinator = coordinating(client)
         await coordinator.recover()
         await coordinator.finished(QUERY)
         assert visible(client) == [1]
@@ -206,4 +230,33 @@ def test_a_coordinator_that_goes_down_with_the_log_server_finishes_when_both_are
 
     asyncio.run(first())
     server.start()
+    asyncio.run(second())
+
+
+def test_a_step_that_was_sent_twice_and_arrives_late_is_in_the_log_once(
+    server: ServerProcess,
+) -> None:
+    client = client_of(server)
+
+    async def first() -> None:
+        instance = begin(client)
+        coordinator = coordinating(client)
+        await coordinator.register(QUERY, instance, 0, {("s", 0)})
+        client.holds = "done 0"
+        await coordinator.prepare(QUERY, entries(client, instance, 0, 1))
+        await coordinator.finished(QUERY)
+        await coordinator.register(QUERY, instance, 1, {("s", 0)})
+        marker = entries(client, instance, 1, 2)
+        # Killed when the second batch is prepared.
+        await coordinator._note(Step("prepare", QUERY, instance, 1, marker=marker))
+        client.let_go()
+
+    async def second() -> None:
+        coordinator = coordinating(client)
+        await coordinator.recover()
+        await coordinator.finished(QUERY)
+        assert steps(client)[2:] == ["done 0", "register 1", "prepare 1", "done 1"]
+        assert visible(client) == [1, 2]
+
+    asyncio.run(first())
     asyncio.run(second())

@@ -1,0 +1,53 @@
+"""What the coordinator of queries knows after steps that come in their order, or late."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.coordinator.book import Book, Step
+
+MARKER = {"instance": 2, "batch": 6}
+PREPARED = Step("prepare", "q", 2, 6, marker=MARKER)
+OPEN = Step("register", "q", 2, 6, (("s", 0),))
+
+
+def noted(*steps: Step) -> Book:
+    book = Book()
+    for step in steps:
+        book.note(step)
+    return book
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        Step("done", "q", 2, 5),
+        Step("prepare", "q", 2, 5, marker={}),
+        Step("register", "q", 2, 5, (("s", 1),)),
+        Step("prepare", "q", 1, 9, marker={}),
+        Step("done", "q", 1, 9),
+    ],
+)
+def test_a_late_step_of_a_batch_before_leaves_what_is_prepared(late: Step) -> None:
+    book = noted(OPEN, PREPARED, late)
+    assert book.unfinished() == ["q"]
+    newest = book.newest("q")
+    assert newest is not None
+    assert (newest.batch, newest.marker, newest.substreams) == (6, MARKER, {("s", 0)})
+
+
+@pytest.mark.parametrize(
+    "late",
+    [Step("done", "q", 2, 5), Step("prepare", "q", 2, 5, marker={}), Step("done", "q", 1, 9)],
+)
+def test_a_late_step_leaves_what_is_registered(late: Step) -> None:
+    assert noted(OPEN, late).missing("q", 2, 6, {("s", 0)}) == set()
+
+
+def test_an_end_of_which_nothing_else_is_known_begins_nothing() -> None:
+    assert noted(Step("done", "q", 2, 5)).newest("q") is None
+
+
+def test_a_query_that_was_forgotten_and_counts_from_one_again_is_a_new_one() -> None:
+    book = noted(OPEN, Step("register", "q", 1, 7, (("s", 3),)))
+    assert book.missing("q", 1, 7, {("s", 3)}) == set()
