@@ -1,7 +1,8 @@
 """Calls between processes of one machine: frames of MessagePack on a socket, many under way.
 
 A frame is its length and then `[call, …]`. A caller numbers its calls from 1 and gets the number
-back with the answer; 0 is a push, which nobody asked for by number.
+back with the answer; 0 is a push, which nobody asked for by number, or a call that asks for no
+answer.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Answering(asyncio.Protocol):
         self._handle = handle
         self._frames = Frames()
         self._transport: asyncio.Transport | None = None
+        self._is_full = False
+        self._untaken: list[Callable[[], None]] = []
         self.on_lost: list[Callable[[], None]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -64,7 +67,24 @@ class Answering(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self.resume_writing()
         for call in self.on_lost:
+            call()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        calls, self._untaken = self._untaken, []
+        for call in calls:
+            call()
+
+    def when_taken(self, call: Callable[[], None]) -> None:
+        """As soon as the other side takes what is written: at once, unless it has fallen behind."""
+        if self._is_full:
+            self._untaken.append(call)
+        else:
             call()
 
     def data_received(self, data: bytes) -> None:
@@ -75,12 +95,18 @@ class Answering(asyncio.Protocol):
                 self.refuse(number, error)
 
     def answer(self, number: int, value: Any) -> None:
-        self._write(framed([number, True, value]))
+        if number:
+            self._write(framed([number, True, value]))
 
     def refuse(self, number: int, error: BaseException) -> None:
-        if not isinstance(error, PenstockError):
-            error = Bug(f"{type(error).__name__}: {error}; report this", code="bug")
-        self._write(framed([number, False, {**to_wire(error), "status": error.http_status}]))
+        if number:
+            self._write(framed([number, False, _on_wire(error)]))
+
+    def fail(self, name: int, error: BaseException) -> None:
+        """Nothing more will be pushed as `name`: say why, and hang up."""
+        self._write(framed([0, name, None, _on_wire(error)]))
+        if self._transport is not None:
+            self._transport.close()
 
     def push(self, body: bytes) -> None:
         """A frame made elsewhere, of `[0, …]`."""
@@ -140,6 +166,11 @@ class Calling(asyncio.Protocol):
         self._transport.write(framed([self._number, name, *arguments]))
         return future
 
+    def tell(self, name: str, *arguments: Any) -> None:
+        """A call that asks for no answer, and is lost with the connection."""
+        if self._transport is not None:
+            self._transport.write(framed([0, name, *arguments]))
+
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
@@ -162,6 +193,12 @@ async def answer_at(
         path.unlink()
     loop = asyncio.get_running_loop()
     return await loop.create_unix_server(lambda: Answering(handle), str(path))
+
+
+def _on_wire(error: BaseException) -> dict[str, Any]:
+    if not isinstance(error, PenstockError):
+        error = Bug(f"{type(error).__name__}: {error}; report this", code="bug")
+    return {**to_wire(error), "status": error.http_status}
 
 
 def _gone() -> TryAgain:

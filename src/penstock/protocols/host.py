@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-import threading
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,13 +18,12 @@ import msgspec
 from penstock.errors import BadCall
 from penstock.log.contract import AppendRecord, Entry, SetAux
 from penstock.log.local import LocalLog
-from penstock.log.subscription import Subscription
 from penstock.model.ids import Instance, Lsn
-from penstock.protocols.frames import Answering, answer_at, framed
+from penstock.protocols.follower import Follower
+from penstock.protocols.frames import Answering, answer_at
 from penstock.protocols.logs import open_log
 from penstock.protocols.processes import READY, ended_with_parent, first_of
 
-WAIT_S = 0.5
 SWITCH_S = 0.0005
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -46,13 +44,14 @@ class Host:
     def __init__(self, log: LocalLog, loop: asyncio.AbstractEventLoop) -> None:
         self._log = log
         self._loop = loop
-        self._followers: dict[Subscription, threading.Thread] = {}
+        self._followers: dict[tuple[Answering, int], Follower] = {}
 
     def close(self) -> None:
         """Follow the log no more. To be called before the log is closed: it is read until then."""
-        for subscription, thread in list(self._followers.items()):
-            subscription.close()
-            thread.join()
+        for follower in self._followers.values():
+            follower.close()
+        for follower in self._followers.values():
+            follower.wait_end()
 
     def handle(self, caller: Answering, number: int, name: str, arguments: list[Any]) -> None:
         match name:
@@ -63,6 +62,9 @@ class Host:
                 self._submitted(caller, number, self._log.submit(SetAux(Lsn(lsn), aux)))
             case "subscribe":
                 self._subscribe(caller, *arguments)
+                caller.answer(number, None)
+            case "hold":
+                self._hold(caller, *arguments)
                 caller.answer(number, None)
             case "tail" | "entry" | "aux" | "page":
                 call = self._loop.run_in_executor(None, getattr(self, f"_{name}"), *arguments)
@@ -97,24 +99,19 @@ class Host:
         )
 
     def _subscribe(self, caller: Answering, name: int, tags: list[str], after: int) -> None:
-        subscription = self._log.subscribe(tags, Lsn(after))
-        caller.on_lost.append(subscription.close)
-        thread = threading.Thread(
-            target=self._follow, args=(caller, name, subscription), daemon=True
-        )
-        self._followers[subscription] = thread
-        thread.start()
+        follower = Follower(self._log.subscribe(tags, Lsn(after)), caller, name, self._loop)
+        self._followers[caller, name] = follower
 
-    def _follow(self, caller: Answering, name: int, subscription: Subscription) -> None:
-        try:
-            while not subscription.is_closed:
-                found = subscription.next(WAIT_S)
-                if found:
-                    frame = framed([0, name, _encode(found)])
-                    self._loop.call_soon_threadsafe(caller.push, frame)
-        finally:
-            subscription.close()
-            del self._followers[subscription]
+        def end() -> None:
+            follower.close()
+            del self._followers[caller, name]
+
+        caller.on_lost.append(end)
+
+    def _hold(self, caller: Answering, name: int, is_held: bool) -> None:
+        follower = self._followers.get((caller, name))
+        if follower is not None:
+            follower.hold(is_held)
 
     def _tail(self, tag: str) -> Lsn:
         with self._log.reading() as view:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from penstock.errors import PenstockError, from_wire
 from penstock.log.contract import Entry
 from penstock.model.ids import Instance, Lsn
 from penstock.protocols.frames import Calling, call_to
@@ -26,6 +27,8 @@ class Port:
         self._calling.on_push = self._pushed
         self._readers: dict[int, OnEntries] = {}
         self.lost = calling.lost
+        """Also when the host can push no more; `check` says why."""
+        self._failure: PenstockError | None = None
 
     @staticmethod
     async def open(path: Path) -> Port:
@@ -65,14 +68,29 @@ class Port:
         return decode_entries(await self._calling.call("page", tag, start, until, bytes_max))
 
     async def subscribe(self, tags: Sequence[str], after: int, reader: OnEntries) -> None:
-        """Call `reader` with the entries of the tags after a place, in order, as they come."""
+        """Call `reader` with the entries of the tags after a place, in order, as they come. If they
+        cannot be read any more, the connection is lost."""
         number = len(self._readers) + 1
         self._readers[number] = reader
         await self._calling.call("subscribe", number, tags, after)
+
+    def hold(self, reader: OnEntries, is_held: bool) -> None:
+        """Have nothing more pushed to who subscribed, or go on; what is on its way still comes."""
+        for number, each in self._readers.items():
+            if each == reader:
+                self._calling.tell("hold", number, is_held)
+
+    def check(self) -> None:
+        """Raises what ended a subscription, if something did."""
+        if self._failure is not None:
+            raise self._failure
 
     def close(self) -> None:
         self._calling.close()
 
     def _pushed(self, body: list[Any]) -> None:
-        number, entries = body
-        self._readers[number](decode_entries(entries))
+        number, entries, *failed = body
+        if failed:
+            self._failure = from_wire(failed[0], failed[0]["status"])
+        else:
+            self._readers[number](decode_entries(entries))

@@ -139,6 +139,7 @@ async def read(job: Reading, clock: Clock = SYSTEM_CLOCK) -> None:
     first_in_line()
     print(READY, flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
+        port.check()
         word, _, path = line.strip().partition(" ")
         if word == "keep":
             Path(path).write_bytes(msgspec.msgpack.encode(reader.seen))

@@ -28,6 +28,10 @@ DELAY_US = 4_000_000
 """How late an event may be before what it could change is dropped."""
 SWEEP_US = 1_000_000
 RETRY_S = 0.02
+WAITING_BYTES_MAX = 64 << 20
+"""Of input that came while a task was paused: at that much the log's host is asked to hold."""
+WAITING_BYTES = 256
+"""What an entry takes besides its payload, about."""
 CLOCKS = "clock"
 
 
@@ -77,6 +81,8 @@ class TaskRun(ABC):
         self._reading: asyncio.Task[None] | None = None
         self._is_paused = False
         self._waiting: list[Entry] = []
+        self._waiting_bytes = 0
+        self._is_holding = False
         self._clocks: dict[int, int] = {}
         self._swept_us = 0
 
@@ -104,6 +110,7 @@ class TaskRun(ABC):
     def receive(self, entries: list[Entry]) -> None:
         if self._is_paused:
             self._waiting.extend(entries)
+            self._count(entries)
         else:
             self.take(entries)
 
@@ -113,13 +120,23 @@ class TaskRun(ABC):
     def resume(self) -> None:
         """Process what came in the meantime; a task may pause again in the middle of it."""
         self._is_paused = False
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
         if waiting:
             self.take(waiting)
+        self._count(())
 
     def put_back(self, entries: Sequence[Entry]) -> None:
         """Have these first when the task goes on."""
         self._waiting = [*entries, *self._waiting]
+        self._count(entries)
+
+    def _count(self, waiting: Sequence[Entry]) -> None:
+        """Of what waits, and have the host hold while it is too much."""
+        self._waiting_bytes += sum(WAITING_BYTES + len(entry.payload) for entry in waiting)
+        is_full = self._waiting_bytes >= WAITING_BYTES_MAX
+        if is_full != self._is_holding:
+            self._is_holding = is_full
+            self.port.hold(self.receive, is_full)
 
     def take_settled(self, inputs: Classifier, entries: Sequence[Entry]) -> None:
         """Process what a marker or commit record makes count. Where the classifier had no room for

@@ -84,6 +84,7 @@ async def work(job: Working) -> None:
     print(READY, flush=True)
     tasks = [asyncio.ensure_future(run.run()) for run in runs]
     await first_of(stop.wait(), ended_with_parent(), port.lost, *tasks)
+    port.check()
     for task in tasks:
         if task.done():
             task.result()
