@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "jvm": WORDS,
     "told": WORDS,
     "spawn": {*WORDS, "client"},
-    "coordinator": {*WORDS, "client"},
+    "coordinator": {*WORDS, "client", "model"},
     "outputs": WORDS,
     "sessions": {*WORDS, "client", "jvm", "spawn", "told"},
     "workloads": {*WORDS, "client", "model"},

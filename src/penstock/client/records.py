@@ -60,3 +60,14 @@ class RecordCalls:
                 after = int(one["lsn"])
             more = bool(got["more"])
         return found
+
+    def trim_records(self, tag: str, until: int) -> Lsn:
+        """Remove the tag's records up to a place; up to where they are gone. With `until` 0 none
+        is removed, and `records` after that place are all there are."""
+        more, point = True, Lsn(0)
+        while more:
+            got = self._wire.request(
+                "POST", ("records", "trim"), {"tag": tag}, body=b'{"until": %d}' % until
+            ).json()
+            point, more = Lsn(got["until"]), bool(got["more"])
+        return point

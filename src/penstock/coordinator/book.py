@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.errors import BadCall
+from penstock.model.ids import BEFORE_ALL, Lsn
 
 TAG = "transactions"
 """Of every record of the coordinator."""
@@ -33,6 +34,8 @@ class Transaction(msgspec.Struct):
     state: Literal["open", "prepared", "done"] = "open"
     substreams: set[Substream] = set()
     marker: dict[str, Any] | None = None
+    since: Lsn = BEFORE_ALL
+    """The steps from this place on say all of this."""
 
 
 class Book:
@@ -61,17 +64,24 @@ class Book:
             and there.state != "open"
         )
 
-    def note(self, step: Step) -> None:
+    def note(self, step: Step, lsn: Lsn) -> None:
         there = self._newest.get(step.query)
         if there is None or (there.instance, there.batch) != (step.instance, step.batch):
             if _is_late(step, there):
                 return
-            there = Transaction(step.instance, step.batch, substreams=set())
+            there = Transaction(step.instance, step.batch, substreams=set(), since=lsn)
             self._newest[step.query] = there
+        if there.state == "done":
+            return
+        says_all = there.substreams <= set(step.substreams)
+        there.substreams.update(step.substreams)
         match step.what:
             case "register":
-                there.substreams.update(step.substreams)
+                if says_all and there.state == "open":
+                    there.since = lsn
             case "prepare":
+                if says_all:
+                    there.since = lsn
                 there.state, there.marker = "prepared", step.marker
             case "done":
                 there.state = "done"
@@ -79,6 +89,27 @@ class Book:
     def unfinished(self) -> list[str]:
         """Queries whose transaction is prepared: it is committed, whatever happens."""
         return [query for query, one in self._newest.items() if one.state == "prepared"]
+
+    def needed(self) -> list[Lsn]:
+        """Where the steps begin that a recovery needs. None of what is done: if it is asked for
+        again, the log server answers that it is marked."""
+        return [one.since for one in self._newest.values() if one.state != "done"]
+
+    def said_before(self, place: Lsn) -> list[str]:
+        """Queries with a transaction that is not done, of which nothing after that place says
+        all."""
+        return [
+            query
+            for query, one in self._newest.items()
+            if one.state != "done" and one.since < place
+        ]
+
+    def anew(self, query: str) -> Step:
+        """One step that says all of what is not done."""
+        one = self._newest[query]
+        what: Literal["register", "prepare"] = "register" if one.state == "open" else "prepare"
+        substreams = tuple(sorted(one.substreams))
+        return Step(what, query, one.instance, one.batch, substreams, one.marker)
 
 
 def _is_late(step: Step, newest: Transaction | None) -> bool:

@@ -4,7 +4,8 @@ Phase one, in which a query waits: every substream is registered before the firs
 what is to be committed is prepared. Phase two follows by itself: the batch is shown, a commit
 record goes to every substream, and the transaction is done; the next one of the query is registered
 only then. The batch shows with the first append of phase two, sooner than the protocol could show
-all its substreams: what is compared with it is not flattered.
+all its substreams: what is compared with it is not flattered. Records that no recovery needs are
+trimmed, so that what one reads does not grow with the batches there have been.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +23,8 @@ import msgspec
 from penstock.client import Client
 from penstock.coordinator.book import TAG, Book, Step, Substream, Transaction
 from penstock.errors import BadCall, PenstockError, TryAgain
+from penstock.model.ids import Lsn
+from penstock.model.own_stream import TRIM_EVERY, OwnStream
 
 T = TypeVar("T")
 _LOG = logging.getLogger("penstock.coordinator")
@@ -37,17 +41,25 @@ class Coordinator:
     that one that is sent again, or held back on its way, is in the log once.
     """
 
-    def __init__(self, client: Client, run: str) -> None:
+    def __init__(self, client: Client, run: str, trim_every: int = TRIM_EVERY) -> None:
         self._client = client
         self._run = run
         self._numbers = itertools.count(1)
         self._book = Book()
+        self._stream = OwnStream(trim_every)
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Of a query one step after the other: the log has them in the order of the book."""
+        self._committed: dict[str, Lsn] = {}
+        """The last commit record on each substream since the last trim."""
+        self._trimming: asyncio.Task[None] | None = None
         self._phase_two: dict[str, asyncio.Task[None]] = {}
 
     async def recover(self) -> None:
-        """Read what was recorded, and finish what was prepared."""
-        for record in await asyncio.to_thread(self._client.records, TAG):
-            self._book.note(msgspec.json.decode(record.payload, type=Step))
+        """Read what was recorded and is needed, and finish what was prepared."""
+        begins = await asyncio.to_thread(self._client.trim_records, TAG, 0)
+        for record in await asyncio.to_thread(self._client.records, TAG, begins):
+            self._book.note(msgspec.json.decode(record.payload, type=Step), record.lsn)
+            self._stream.read(record.lsn)
         for query in self._book.unfinished():
             self._finish(query)
 
@@ -55,25 +67,27 @@ class Coordinator:
         self, query: str, instance: int, batch: int, substreams: set[Substream]
     ) -> None:
         """Returns when the substreams are registered, and the transaction before is done."""
-        before = self._book.newest(query)
-        if before is not None and (before.instance, before.batch) != (instance, batch):
-            await self.finished(query)
-        missing = self._book.missing(query, instance, batch, substreams)
-        if missing:
-            await self._note(Step("register", query, instance, batch, tuple(sorted(missing))))
+        async with self._turns[query]:
+            before = self._book.newest(query)
+            if before is not None and (before.instance, before.batch) != (instance, batch):
+                await self.finished(query)
+            missing = self._book.missing(query, instance, batch, substreams)
+            if missing:
+                await self._note(Step("register", query, instance, batch, tuple(sorted(missing))))
 
     async def prepare(self, query: str, marker: dict[str, Any]) -> None:
         """Returns when the batch will be committed, whatever happens. Asked again, it raises if the
         log has refused the commit meanwhile."""
         instance, batch = int(marker["instance"]), int(marker["batch"])
-        is_prepared = self._book.is_prepared(query, instance, batch)
-        if is_prepared and not self._is_refused(query):
-            return
-        await self.finished(query)
-        if is_prepared:
-            return
-        await self._note(Step("prepare", query, instance, batch, marker=marker))
-        self._finish(query)
+        async with self._turns[query]:
+            is_prepared = self._book.is_prepared(query, instance, batch)
+            if is_prepared and not self._is_refused(query):
+                return
+            await self.finished(query)
+            if is_prepared:
+                return
+            await self._note(Step("prepare", query, instance, batch, marker=marker))
+            self._finish(query)
 
     def _finish(self, query: str) -> None:
         found = self._book.newest(query)
@@ -89,12 +103,9 @@ class Coordinator:
                 raise _refused(query, one, error) from error
             _LOG.warning("batch %s of %s is not committed: %s", one.batch, query, error)
         said = msgspec.json.encode({"query": query, "batch": one.batch})
-        await asyncio.gather(
-            *(
-                self._record(f"committed/{stream}/{place}", said)
-                for stream, place in sorted(one.substreams)
-            )
-        )
+        tags = [f"committed/{stream}/{place}" for stream, place in sorted(one.substreams)]
+        places = await asyncio.gather(*(self._record(tag, said) for tag in tags))
+        self._committed.update(zip(tags, places, strict=True))
         await self._note(Step("done", query, one.instance, one.batch))
 
     async def finished(self, query: str) -> None:
@@ -115,12 +126,30 @@ class Coordinator:
         return under_way is not None and under_way.done() and under_way.exception() is not None
 
     async def _note(self, step: Step) -> None:
-        await self._record(TAG, msgspec.json.encode(step))
-        self._book.note(step)
+        begun, lsn = self._stream.begin(), None
+        try:
+            lsn = await self._record(TAG, msgspec.json.encode(step))
+            self._book.note(step, lsn)
+        finally:
+            self._stream.end(begun, lsn)
+        if self._stream.is_due and (self._trimming is None or self._trimming.done()):
+            self._trimming = asyncio.ensure_future(self._trim())
 
-    async def _record(self, tag: str, payload: bytes) -> None:
+    async def _trim(self) -> None:
+        """Remove what no recovery reads. In the way of no query but one that stands still."""
+        old = self._stream.start_trim()
+        for query in self._book.said_before(old):
+            async with self._turns[query]:
+                if query in self._book.said_before(old):
+                    await self._note(self._book.anew(query))
+        committed, self._committed = self._committed, {}
+        until = self._stream.until(self._book.needed())
+        for tag, place in {**committed, TAG: until}.items():
+            await self._insist(self._client.trim_records, tag, place)
+
+    async def _record(self, tag: str, payload: bytes) -> Lsn:
         append = partial(self._client.append_record, producer=self._run, seq=next(self._numbers))
-        await self._insist(append, [tag], payload)
+        return await self._insist(append, [tag], payload)
 
     async def _insist(self, call: Callable[..., T], *arguments: object) -> T:
         """Until the server answers: what was prepared is committed, however long it is away."""

@@ -118,5 +118,6 @@ def make_app(gateway: Gateway) -> web.Application:
     app.router.add_get("/v1/backup", upkeep.back_up)
     app.router.add_post("/v1/records", records.append_record)
     app.router.add_get("/v1/records", records.list_records)
+    app.router.add_post("/v1/records/trim", records.trim_records)
     app.router.add_post("/v1/admission", control.admit)
     return app

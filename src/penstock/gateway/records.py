@@ -8,14 +8,18 @@ from itertools import islice
 from aiohttp import web
 
 from penstock.errors import BadCall
-from penstock.gateway.bodies import bad_request, number_in, short_text
+from penstock.gateway.bodies import TrimBody, bad_request, body_of, number_in, short_text
 from penstock.gateway.ingest import read_body
 from penstock.gateway.state import gateway_of
 from penstock.log.contract import AppendRecord, Entry
+from penstock.log.upkeep import Trimmed, TrimTag
+from penstock.log.view import View
 from penstock.model.ids import Lsn
 
 RECORDS_MAX = 256
 """In one answer."""
+TRIMMED_MAX = 10_000
+"""By one call: everybody's appends wait for it."""
 
 
 async def append_record(request: web.Request) -> web.Response:
@@ -43,12 +47,38 @@ async def append_record(request: web.Request) -> web.Response:
     return web.json_response({"lsn": await gateway.run(operation)})
 
 
+async def trim_records(request: web.Request) -> web.Response:
+    """`POST /v1/records/trim?tag=a`: remove the records of a tag up to a place, as many as one
+    call may; `more` if there are others. Up to 0 it removes none, and says where the tag begins."""
+    gateway = gateway_of(request)
+    tag = _tag_in(request)
+    asked = Lsn((await body_of(request, TrimBody)).until)
+
+    def bounded() -> tuple[Lsn, bool]:
+        with gateway.log.reading() as view:
+            return trim_bound(view, tag, asked, TRIMMED_MAX)
+
+    def gone() -> Lsn:
+        with gateway.log.reading() as view:
+            return view.trimmed(tag)
+
+    until, has_more = await gateway.in_thread(bounded)
+    done: Trimmed = await gateway.run(TrimTag(tag, until))
+    until = await gateway.in_thread(gone)
+    return web.json_response({"until": until, "entries": done.entries, "more": has_more})
+
+
+def trim_bound(view: View, tag: str, until: Lsn, count_max: int) -> tuple[Lsn, bool]:
+    """Up to where one call trims a tag that is to be trimmed so far, and whether that is less."""
+    lsns = list(islice(view.tagged(tag), count_max + 1))
+    has_more = len(lsns) > count_max and lsns[-1] <= until
+    return (lsns[-2] if has_more else until), has_more
+
+
 async def list_records(request: web.Request) -> web.Response:
     """`GET /v1/records?tag=a&after=0`: records of a tag in order; `more` if the page is full."""
     gateway = gateway_of(request)
-    tag = request.query.get("tag", "")
-    if not tag:
-        raise BadCall("name a tag: GET /v1/records?tag=a", code="bad_tag")
+    tag = _tag_in(request)
     after = number_in(request, "after") or 0
 
     def page() -> list[Entry]:
@@ -68,3 +98,10 @@ async def list_records(request: web.Request) -> web.Response:
         if entry.head.kind == "record"
     ]
     return web.json_response({"records": records, "more": len(found) == RECORDS_MAX})
+
+
+def _tag_in(request: web.Request) -> str:
+    tag = request.query.get("tag", "")
+    if not tag:
+        raise BadCall(f"name a tag: {request.method} {request.path}?tag=a", code="bad_tag")
+    return tag

@@ -1,7 +1,7 @@
 """The transaction coordinator as a process: `python -m penstock.protocols.coordinator JSON`.
 
 Every step is a durable append to its own stream before it is answered. Killed and started again, it
-reads that stream and finishes what was prepared.
+reads that stream and finishes what was prepared; what no recovery needs is trimmed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 
 from penstock.errors import BadCall
 from penstock.model.ids import Instance, Lsn
+from penstock.model.own_stream import TRIM_EVERY, OwnStream
 from penstock.model.progress import Progress, encode_control
 from penstock.protocols.frames import Answering, answer_at
 from penstock.protocols.graph import transactions_tag
@@ -39,21 +40,24 @@ class Coordinator:
     """Carries out what the book decides, of each task one call after the other: between a decision
     and the moment it is durable and noted, another instance must not decide by what was before."""
 
-    def __init__(self, run: str, port: Port) -> None:
+    def __init__(self, run: str, port: Port, trim_every: int = TRIM_EVERY) -> None:
         self._tag = transactions_tag(run)
         self._port = port
         self._book = Book()
+        self._stream = OwnStream(trim_every)
+        self._trimming: asyncio.Task[None] | None = None
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._phase_two: dict[str, asyncio.Task[None]] = {}
         self._calls: set[asyncio.Task[None]] = set()
 
     async def recover(self) -> None:
-        tail, start = await self._port.tail(self._tag), 1
+        start, tail = await self._port.trim(self._tag, 0) + 1, await self._port.tail(self._tag)
         while start <= tail:
             for entry in await self._port.page(self._tag, start, tail):
                 step = decode(entry.payload)
                 assert isinstance(step, Step)  # nobody else writes here
-                self._book.note(step)
+                self._book.note(step, entry.head.lsn)
+                self._stream.read(entry.head.lsn)
                 start = entry.head.lsn + 1
         for task in self._book.unfinished():
             self._finish(task)
@@ -132,8 +136,24 @@ class Coordinator:
             await under_way
 
     async def _note(self, step: Step) -> None:
-        await self._port.append((self._tag,), encode(step))
-        self._book.note(step)
+        begun, lsn = self._stream.begin(), None
+        try:
+            lsn = await self._port.append((self._tag,), encode(step))
+            self._book.note(step, lsn)
+        finally:
+            self._stream.end(begun, lsn)
+        if self._stream.is_due and (self._trimming is None or self._trimming.done()):
+            self._trimming = asyncio.ensure_future(self._trim())
+
+    async def _trim(self) -> None:
+        """In the way of no call but those of tasks that stand still."""
+        old = self._stream.start_trim()
+        for task in self._book.said_before(old):
+            async with self._turns[task]:
+                await self._finished(task)
+                if self._book.line(task).since < old:
+                    await self._note(self._book.anew(task))
+        await self._port.trim(self._tag, self._stream.until(self._book.needed()))
 
 
 async def serve(job: Coordinating) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ import msgspec
 from penstock.errors import BadCall
 from penstock.log.contract import AppendRecord, Entry, SetAux
 from penstock.log.local import LocalLog
+from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Instance, Lsn
 from penstock.protocols.follower import Follower
 from penstock.protocols.frames import Answering, answer_at
@@ -66,6 +68,10 @@ class Host:
             case "hold":
                 self._hold(caller, *arguments)
                 caller.answer(number, None)
+            case "trim":
+                tag, until = arguments
+                trimmed = self._log.submit(TrimTag(tag, Lsn(until)))
+                self._submitted(caller, number, trimmed, lambda done: done.until)
             case "tail" | "entry" | "aux" | "page":
                 call = self._loop.run_in_executor(None, getattr(self, f"_{name}"), *arguments)
                 call.add_done_callback(lambda done: _pass_on(caller, number, done))
@@ -93,9 +99,15 @@ class Host:
         )
         self._submitted(caller, number, self._log.submit(operation))
 
-    def _submitted(self, caller: Answering, number: int, future: Future[Any]) -> None:
+    def _submitted(
+        self,
+        caller: Answering,
+        number: int,
+        future: Future[Any],
+        answer: Callable[[Any], Any] = lambda done: done,
+    ) -> None:
         future.add_done_callback(
-            lambda done: self._loop.call_soon_threadsafe(_pass_on, caller, number, done)
+            lambda done: self._loop.call_soon_threadsafe(_pass_on, caller, number, done, answer)
         )
 
     def _subscribe(self, caller: Answering, name: int, tags: list[str], after: int) -> None:
@@ -149,10 +161,15 @@ class _Done(Protocol):
     def result(self) -> Any: ...
 
 
-def _pass_on(caller: Answering, number: int, done: _Done) -> None:
+def _pass_on(
+    caller: Answering,
+    number: int,
+    done: _Done,
+    answer: Callable[[Any], Any] = lambda done: done,
+) -> None:
     error = done.exception()
     if error is None:
-        caller.answer(number, done.result())
+        caller.answer(number, answer(done.result()))
     else:
         caller.refuse(number, error)
 

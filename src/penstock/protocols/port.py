@@ -67,6 +67,10 @@ class Port:
         """Entries with the tag from `start` to `until`, both included, as many as fit."""
         return decode_entries(await self._calling.call("page", tag, start, until, bytes_max))
 
+    async def trim(self, tag: str, until: int) -> Lsn:
+        """Remove the tag's records up to a place; after which place it is whole. 0 only asks."""
+        return Lsn(await self._calling.call("trim", tag, until))
+
     async def subscribe(self, tags: Sequence[str], after: int, reader: OnEntries) -> None:
         """Call `reader` with the entries of the tags after a place, in order, as they come. If they
         cannot be read any more, the connection is lost."""

@@ -29,6 +29,8 @@ class Line:
     last: int = 0
     offsets: Lsn = BEFORE_ALL
     """Of the newest transaction that was prepared."""
+    since: Lsn = BEFORE_ALL
+    """The steps from this place on say all of this."""
 
 
 class Book:
@@ -40,27 +42,30 @@ class Book:
     def line(self, task: str) -> Line:
         return self.lines.setdefault(task, Line())
 
-    def note(self, step: Step) -> None:
+    def note(self, step: Step, lsn: Lsn) -> None:
         line = self.line(step.task)
+        if step.number != line.number:
+            line.tags = set()
+        line.instance, line.number = step.instance, step.number
+        line.offsets = max(line.offsets, step.offsets)
         match step.what:
             case "begin":
-                line.instance, line.state, line.tags = step.instance, "done", set()
+                line.state, line.tags, line.since = "done", set(), lsn
             case "register":
-                if step.number != line.number:
-                    line.tags = set()
-                line.number, line.state = step.number, "open"
+                line.state = "open"
+                if line.tags <= set(step.tags):
+                    line.since = lsn
                 line.tags |= set(step.tags)
             case "prepare":
-                line.number, line.state, line.offsets = step.number, "prepared", step.offsets
-                line.first, line.last = step.first, step.last
+                line.state, line.first, line.last = "prepared", step.first, step.last
             case "done":
-                line.state = "done"
+                line.state, line.since = "done", lsn
             case other:
                 raise BadCall(f"there is no step {other!r}", code="bad_request")
 
     def begin(self, task: str) -> Step:
         line = self.line(task)
-        return Step("begin", task, Instance(line.instance + 1), line.number)
+        return self._step("begin", task, Instance(line.instance + 1), line.number)
 
     def register(
         self, task: str, instance: Instance, number: int, tags: Iterable[str]
@@ -74,7 +79,7 @@ class Book:
             )
         known = line.tags if number == line.number else set()
         missing = tuple(tag for tag in tags if tag not in known)
-        return Step("register", task, instance, number, missing) if missing else None
+        return self._step("register", task, instance, number, missing) if missing else None
 
     def prepare(
         self, task: str, instance: Instance, number: int, first: int, last: int, offsets: Lsn
@@ -92,7 +97,30 @@ class Book:
 
     def done(self, task: str) -> Step:
         line = self.line(task)
-        return Step("done", task, line.instance, line.number)
+        return self._step("done", task, line.instance, line.number)
+
+    def anew(self, task: str) -> Step:
+        """One step that says all of a line that is open or done."""
+        line = self.line(task)
+        if line.state == "open":
+            tags = tuple(sorted(line.tags))
+            return self._step("register", task, line.instance, line.number, tags)
+        return self.done(task)
+
+    def said_before(self, place: Lsn) -> list[str]:
+        """Tasks of which nothing after that place says all."""
+        begun = (task for task, line in self.lines.items() if line.instance != NOBODY)
+        return [task for task in begun if self.lines[task].since < place]
+
+    def needed(self) -> list[Lsn]:
+        """Where the steps begin that a recovery needs, of each task."""
+        return [line.since for line in self.lines.values() if line.instance != NOBODY]
+
+    def _step(
+        self, what: str, task: str, instance: Instance, number: int, tags: tuple[str, ...] = ()
+    ) -> Step:
+        """Every step names the offsets, so that those before it are not needed for them."""
+        return Step(what, task, instance, number, tags, offsets=self.line(task).offsets)
 
     def unfinished(self) -> list[str]:
         """Tasks whose transaction is prepared: it will be committed, whatever happens."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.coordinator.book import Book, Step
+from penstock.model.ids import Lsn
 
 MARKER = {"instance": 2, "batch": 6}
 PREPARED = Step("prepare", "q", 2, 6, marker=MARKER)
@@ -13,8 +14,8 @@ OPEN = Step("register", "q", 2, 6, (("s", 0),))
 
 def noted(*steps: Step) -> Book:
     book = Book()
-    for step in steps:
-        book.note(step)
+    for lsn, step in enumerate(steps, 1):
+        book.note(step, Lsn(lsn))
     return book
 
 
@@ -51,3 +52,25 @@ def test_an_end_of_which_nothing_else_is_known_begins_nothing() -> None:
 def test_a_query_that_was_forgotten_and_counts_from_one_again_is_a_new_one() -> None:
     book = noted(OPEN, Step("register", "q", 1, 7, (("s", 3),)))
     assert book.missing("q", 1, 7, {("s", 3)}) == set()
+
+
+def test_nothing_of_what_is_done_is_needed_and_all_of_what_is_not() -> None:
+    other = Step("register", "p", 1, 0, (("s", 0),))
+    more = Step("register", "q", 2, 6, (("s", 1),))
+    steps = [OPEN, other, more, PREPARED]
+    assert noted(*steps).needed() == [1, 2]
+    assert noted(*steps, Step("done", "q", 2, 6)).needed() == [2]
+    assert noted(*steps, PREPARED, Step("done", "q", 2, 6), PREPARED).needed() == [2], "once done"
+
+
+@pytest.mark.parametrize("steps", [(OPEN,), (OPEN, PREPARED)])
+def test_one_step_says_anew_all_of_what_stands_still(steps: tuple[Step, ...]) -> None:
+    book = noted(*steps)
+    assert book.said_before(Lsn(2)) == ["q"]
+    step = book.anew("q")
+    book.note(step, Lsn(9))
+    assert book.needed() == [9]
+    assert book.said_before(Lsn(9)) == []
+    again = noted(step)
+    assert again.unfinished() == book.unfinished()
+    assert again.missing("q", 2, 6, {("s", 0)}) == set()

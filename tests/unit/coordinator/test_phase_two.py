@@ -17,6 +17,7 @@ from penstock.client import Client
 from penstock.coordinator.book import TAG, Step
 from penstock.coordinator.coordinator import Coordinator
 from penstock.errors import BadCall, TryAgain
+from penstock.model.own_stream import TRIM_EVERY
 from support.http_server import ARROW, ipc, table
 from support.processes import ServerProcess
 
@@ -88,8 +89,8 @@ def begin(client: Client, run: str = "r") -> int:
     return int(client.take_over(QUERY, run)["instance"])
 
 
-def coordinating(client: Client) -> Coordinator:
-    return Coordinator(client, uuid.uuid4().hex)
+def coordinating(client: Client, trim_every: int = TRIM_EVERY) -> Coordinator:
+    return Coordinator(client, uuid.uuid4().hex, trim_every)
 
 
 def steps(client: Client) -> list[str]:
@@ -260,3 +261,37 @@ def test_a_step_that_was_sent_twice_and_arrives_late_is_in_the_log_once(
 
     asyncio.run(first())
     asyncio.run(second())
+
+
+def test_a_recovery_reads_no_more_however_many_batches_were_committed(
+    server: ServerProcess,
+) -> None:
+    client, every, batches = client_of(server), 8, 40
+
+    async def first() -> None:
+        instance = begin(client)
+        coordinator = coordinating(client, every)
+        await coordinator.register("left", 1, 0, {("s", 0)})
+        await coordinator.register("left", 1, 0, {("s", 1)})
+        for batch in range(batches):
+            await coordinator.register(QUERY, instance, batch, {("s", 0)})
+            marker = {"instance": instance, "batch": batch, "writes": [], "commit": "e30="}
+            await coordinator.prepare(QUERY, marker)
+        await coordinator.finished(QUERY)
+        while coordinator._trimming is not None and not coordinator._trimming.done():
+            await coordinator._trimming
+
+    async def second() -> None:
+        coordinator = coordinating(client, every)
+        await coordinator.recover()
+        assert coordinator._book.missing("left", 1, 0, {("s", 0), ("s", 1)}) == set()
+        await coordinator.finished(QUERY)
+
+    asyncio.run(first())
+    asyncio.run(second())
+    begins = client.trim_records(TAG, 0)
+    assert begins > 0
+    # What a recovery reads, of some 120 steps; and of the commit records.
+    assert 0 < len(client.records(TAG, begins)) <= 3 * every
+    committed = "committed/s/0"
+    assert len(client.records(committed, client.trim_records(committed, 0))) <= every

@@ -143,6 +143,43 @@ def test_a_new_instance_begins_after_what_is_being_prepared(tmp_path: Path) -> N
     run(tmp_path, story)
 
 
+def test_a_recovery_reads_no_more_however_many_transactions_were_finished(tmp_path: Path) -> None:
+    every = 10
+
+    async def story(port: Port) -> None:
+        one = Coordinator("r", port, every)
+        for task in ("quiet", "open", "t"):
+            await one.begin(task)
+        await one.register("quiet", 1, 1, ["q"])
+        await one.commit("quiet", 1, 1, 1, 2, 7)
+        await one.register("open", 1, 1, ["o"])
+        await one.register("open", 1, 1, ["p"])
+        for number in range(1, 101):
+            await one.register("t", 1, number, ["a"])
+            await one.commit("t", 1, number, number, number, number)
+        await one.begin("t")  # after what was committed behind it
+        while one._trimming is not None and not one._trimming.done():
+            await one._trimming
+        two, read = Coordinator("r", port, every), list[Entry]()
+        page = port.page
+
+        async def counted(*asked: Any) -> list[Entry]:
+            found = await page(*asked)
+            read.extend(found)
+            return found
+
+        port.page = counted  # type: ignore[method-assign, assignment]
+        await two.recover()
+        assert 0 < len(read) <= 3 * every, "of some 300"
+        assert await two.begin("t") == (3, 100, 100)
+        assert await two.begin("quiet") == (2, 7, 1)
+        assert await two.begin("open") == (2, 0, 1)
+        for tag in ("o", "p"):
+            assert await commits(port, tag) == [(1, 1, 0)], "what was left open is ended"
+
+    run(tmp_path, story)
+
+
 class Caller:
     """Takes the answers of calls that need no socket."""
 

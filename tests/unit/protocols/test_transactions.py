@@ -14,13 +14,13 @@ ONE, TWO = Instance(1), Instance(2)
 
 def begun() -> Book:
     book = Book()
-    book.note(book.begin("t"))
+    book.note(book.begin("t"), Lsn(1))
     return book
 
 
 def noted(book: Book, step: Step | None) -> Step:
     assert step is not None
-    book.note(step)
+    book.note(step, Lsn(2))
     return step
 
 
@@ -88,10 +88,51 @@ def test_the_steps_of_the_stream_make_the_same_book() -> None:
         Step("begin", "t", TWO, 1),
         Step("register", "t", TWO, 2, ("b",)),
     ):
-        book.note(step)
         steps.append(step)
+        book.note(step, Lsn(len(steps)))
     again = Book()
-    for step in steps:
-        again.note(step)
+    for lsn, step in enumerate(steps, 1):
+        again.note(step, Lsn(lsn))
     assert again.lines == book.lines
     assert again.line("t").offsets == 7
+
+
+def test_the_steps_that_are_needed_make_the_same_book_as_all_of_them() -> None:
+    steps, book = [], Book()
+
+    def note(step: Step | None) -> None:
+        assert step is not None
+        steps.append(step)
+        book.note(step, Lsn(len(steps)))
+
+    def has_it_all() -> None:
+        again = Book()
+        for lsn in range(min(book.needed()), len(steps) + 1):
+            again.note(steps[lsn - 1], Lsn(lsn))
+        kept, line = again.line("t"), book.line("t")
+        assert (kept.instance, kept.number, kept.state) == (line.instance, line.number, line.state)
+        assert (kept.offsets, kept.since) == (line.offsets, line.since)
+        if line.state != "done":
+            assert kept.tags == line.tags
+        if line.state == "prepared":
+            assert (kept.first, kept.last) == (line.first, line.last)
+
+    note(book.begin("t"))
+    for number in (1, 2, 3):
+        for tags in (["a"], ["b", "c"]):
+            note(book.register("t", ONE, number, tags))
+            has_it_all()
+        if number == 2:
+            note(book.anew("t"))
+            has_it_all()
+        note(book.prepare("t", ONE, number, number, number, Lsn(10 * number)))
+        has_it_all()
+        note(book.done("t"))
+        has_it_all()
+    note(book.anew("t"))
+    has_it_all()
+    assert book.needed() == [Lsn(len(steps))]
+    note(book.begin("t"))
+    has_it_all()
+    assert book.needed() == [Lsn(len(steps))]
+    assert book.line("t").offsets == 30
