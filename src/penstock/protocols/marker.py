@@ -112,7 +112,7 @@ class MarkerRun(TaskRun):
             )
             self.restored()
         self._checkpoint = mark.checkpoint
-        return Saved(mark.positions[self.in_tag], mark.reread)
+        return Saved(mark.positions[self.in_tag], mark.reread, mark.seen)
 
     def take(self, entries: Sequence[Entry]) -> None:
         self.take_settled(self._inputs, entries)
@@ -134,6 +134,7 @@ class MarkerRun(TaskRun):
             {self.in_tag: saved.position},
             saved.first,
             self._checkpoint,
+            saved.seen,
         )
         await self._mark(mark)
         self._first = self.seq + 1

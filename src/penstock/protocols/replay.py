@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from penstock.errors import Bug
 from penstock.log.classify import Bounds, Classifier, Committed, Recall, Verdict
 from penstock.log.contract import Entry
-from penstock.log.facts import Fact, Plain, fact_of
+from penstock.log.facts import Fact, fact_of
 from penstock.model.ids import Lsn
 from penstock.protocols.port import Port
 from penstock.protocols.state import State
@@ -20,9 +20,6 @@ Kept = Committed | Recall
 def settled(classifier: Classifier, entry: Entry) -> list[Kept]:
     """What is known to count now that this entry is known, in order; payloads may be missing."""
     fact = fact_of(entry)
-    if isinstance(fact, Plain):
-        # The log lets no repeat in, and a sender that does not wait need not keep its order.
-        fact = Plain(fact.lsn, fact.payload, fact.arrived_at_ms)
     return [] if fact is None else _kept(classifier.feed(fact))
 
 

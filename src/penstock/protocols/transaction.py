@@ -80,7 +80,7 @@ class TransactionRun(TaskRun):
         if offsets:
             found = decode((await self.port.entry(Lsn(offsets))).payload)
             assert isinstance(found, Offsets)  # the coordinator was told its place
-            saved = Saved(found.position, found.reread)
+            saved = Saved(found.position, found.reread, found.seen)
             if self.is_stateful:
                 tag = self.task.changes_tag
                 until = await self.port.tail(tag)
@@ -132,8 +132,9 @@ class TransactionRun(TaskRun):
         if self._registering is not None:
             await self._registering
         self.send_all()
-        self.send((self.task.offsets_tag,), encode(Offsets(saved.position, saved.first)))
-        offsets = await self.sent()
+        offsets = encode(Offsets(saved.position, saved.first, saved.seen))
+        self.send((self.task.offsets_tag,), offsets)
+        place = await self.sent()
         await self._coordinator.call(
             "commit",
             self.task.name,
@@ -141,7 +142,7 @@ class TransactionRun(TaskRun):
             self._number,
             self._first,
             self.seq,
-            offsets,
+            place,
         )
         self._number += 1
         self._first = self.seq + 1

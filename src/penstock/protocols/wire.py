@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from penstock.log.duplicates import Seen
 from penstock.model.ids import Instance, Lsn
 from penstock.model.progress import Claim, Progress
 
@@ -40,6 +41,7 @@ class Offsets(msgspec.Struct, frozen=True, array_like=True, tag="offsets"):
 
     position: Lsn
     reread: Lsn
+    seen: tuple[Seen, ...] = ()
 
 
 class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot"):
@@ -97,6 +99,8 @@ class TaskMark(Progress, frozen=True, tag="progress", tag_field="is"):
     """Entries of the input before this are settled; those up to the position may not be."""
     checkpoint: Lsn = Lsn(0)
     """The newest marker known to have a checkpoint; 0 for none."""
+    seen: tuple[Seen, ...] = ()
+    """What tells repeats in the input, of producers that wait for no marker."""
 
 
 class Fence(Claim, frozen=True, tag="claim", tag_field="is"):
