@@ -71,10 +71,14 @@ class Plan(msgspec.Struct, frozen=True):
     cores: int = 2
     again_max: int = 6
     """How many runs that are void, because the sender was late, are run once more."""
+    measure_s_min: float = 0.0
+    """Of a run with a trigger interval, whatever number of them that is."""
+    around_s: float = AROUND_S
+    start_s: float = START_S
 
     def measured_s(self, cell: Cell) -> float:
         if not cell.is_back_to_back:
-            return self.measure_batches * cell.every_s
+            return max(self.measure_batches * cell.every_s, self.measure_s_min)
         return self.measure_s * (SLOW_FACTOR if cell.store == SLOW_STORE else 1.0)
 
     def of(self, cell: Cell, system: str, *, measure_s: float | None = None) -> base.Plan:
@@ -118,22 +122,23 @@ class Plan(msgspec.Struct, frozen=True):
         total = sum(
             len(group.systems)
             * (
-                START_S
+                self.start_s
                 + self.first_warm_up_s
                 - self.warm_up_s
                 + self.repeats
                 * sum(
-                    self.warm_up_s + self.measured_s(c) + AROUND_S + c.every_s for c in group.cells
+                    self.warm_up_s + self.measured_s(c) + self.around_s + c.every_s
+                    for c in group.cells
                 )
             )
             for group in self.groups
         )
         if self.growth:
-            whole = self.growth.warm_up_s + self.growth.seconds + AROUND_S
-            total += len(self.growth.each) * (START_S + whole)
+            whole = self.growth.warm_up_s + self.growth.seconds + self.around_s
+            total += len(self.growth.each) * (self.start_s + whole)
         if self.sustain:
-            each = self.sustain.warm_up_s + self.sustain.measure_s + AROUND_S
-            one = START_S + self.sustain.tries_max * each
+            each = self.sustain.warm_up_s + self.sustain.measure_s + self.around_s
+            one = self.start_s + self.sustain.tries_max * each
             total += len(self.sustain.cells) * len(self.sustain.systems) * one
         return total / 60
 

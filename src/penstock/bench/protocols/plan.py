@@ -14,8 +14,9 @@ INTERVALS_MS = (100, 50, 25, 10)
 RATES = {"q4": 2_000, "q8": 10_000}
 """Events of all kinds per second. Q8 reads four of fifty, Q4 forty-nine."""
 JETSTREAM, EMBEDDED = "jetstream", "embedded"
-# Starting the processes of a run, waiting until nothing more comes, and checking: seconds.
-AROUND_S = 4.0
+# Starting the processes of a run, waiting until nothing more comes, and checking: seconds on quiet
+# cores.
+AROUND_S = 3.2
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -96,8 +97,8 @@ def plan_of(
         systems,
         intervals_ms or INTERVALS_MS,
         repeats=3 if quick else 5,
-        measure_s=5.0 if quick else 30.0,
-        warm_up_s=1.5 if quick else 5.0,
+        measure_s=2.75 if quick else 30.0,
+        warm_up_s=1.0 if quick else 5.0,
         rates={query: rate or RATES[query] for query in chosen},
         log=log,
     )

@@ -32,6 +32,11 @@ LEVEL = "spark"
 INTERVALS_S = (BACK_TO_BACK, 0.5, 1.0)
 """The shortest interval that holds is none: the next batch begins when the one before is done."""
 RATES = {"q4": 500, "q5": 2_500, "q8": 5_000}
+SHORT_S = 5.0
+"""As long as results of every query, which wait for their watermark, come more than once."""
+# On a local store a run's other costs, and a process's to start, are less: seconds on quiet cores.
+AROUND_S = 5.0
+START_S = 9.0
 COORDINATOR_KEY = "spark.penstock.coordinator.url"
 
 
@@ -46,10 +51,13 @@ def plan_of(*, quick: bool, protocols: Sequence[str] = (), queries: Sequence[str
     return Plan(
         (Group(names, cells),) if cells else (),
         repeats=1 if quick else 5,
-        measure_s=8.0 if quick else 30.0,
-        measure_batches=10 if quick else 60,
-        warm_up_s=3.0,
-        first_warm_up_s=30.0,
+        measure_s=SHORT_S if quick else 30.0,
+        measure_batches=6 if quick else 60,
+        warm_up_s=1.5 if quick else 3.0,
+        first_warm_up_s=12.0 if quick else 30.0,
+        measure_s_min=SHORT_S if quick else 0.0,
+        around_s=AROUND_S,
+        start_s=START_S,
     )
 
 
