@@ -128,7 +128,11 @@ def test_what_cannot_be_read_any_more_ends_the_connection_with_the_reason(tmp_pa
     asyncio.run(story())
 
 
-def test_a_worker_whose_input_cannot_be_read_ends_with_the_reason(tmp_path: Path) -> None:
+def test_a_worker_whose_input_cannot_be_read_ends_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gc.freeze", lambda: None)  # of this process, which is not a worker's
+
     async def story() -> None:
         async with hosted(tmp_path) as (log, _):
             log.run(TrimTag(IN, appended(log, IN, b"x")[-1]))
