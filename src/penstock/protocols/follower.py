@@ -43,6 +43,11 @@ class Follower:
     def has_room(self) -> bool:
         return self._pushes < PUSHES_MAX and not self._is_held
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it may read the log."""
+        return self._thread.is_alive()
+
     def hold(self, is_held: bool) -> None:
         """Push nothing more, or go on."""
         with self._changed:

@@ -111,14 +111,11 @@ class Host:
         )
 
     def _subscribe(self, caller: Answering, name: int, tags: list[str], after: int) -> None:
+        # One whose caller is gone may still be reading: it is kept until it has ended.
+        self._followers = {key: one for key, one in self._followers.items() if one.is_running}
         follower = Follower(self._log.subscribe(tags, Lsn(after)), caller, name, self._loop)
         self._followers[caller, name] = follower
-
-        def end() -> None:
-            follower.close()
-            del self._followers[caller, name]
-
-        caller.on_lost.append(end)
+        caller.on_lost.append(follower.close)
 
     def _hold(self, caller: Answering, name: int, is_held: bool) -> None:
         follower = self._followers.get((caller, name))

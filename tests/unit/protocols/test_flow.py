@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import BadCall
 from penstock.log.contract import AppendRecord, Entry
 from penstock.log.embedded import EmbeddedLog
+from penstock.log.subscription import Subscription
 from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
 from penstock.protocols import follower, q4, running
@@ -124,6 +126,38 @@ def test_what_cannot_be_read_any_more_ends_the_connection_with_the_reason(tmp_pa
             await asyncio.wait_for(port.lost, 60)
             with pytest.raises(BadCall, match="the tag 'a' is trimmed"):
                 port.check()
+
+    asyncio.run(story())
+
+
+def test_a_host_that_closes_waits_for_who_reads_on_behalf_of_a_caller_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_reading, may_end = threading.Event(), threading.Event()
+
+    def read(self: Subscription, timeout_s: float) -> list[Entry]:
+        is_reading.set()
+        may_end.wait()
+        return []
+
+    monkeypatch.setattr(Subscription, "next", read)
+
+    async def story() -> None:
+        async with hosted(tmp_path) as (_, host):
+            port = await Port.open(tmp_path / "s")
+            await port.subscribe(("a",), 0, lambda entries: None)
+            found = await only_follower(host)
+            await until(is_reading.is_set)
+            port.close()
+            await until(lambda: found.subscription.is_closed)
+            other = await Port.open(tmp_path / "s")
+            await other.subscribe(("a",), 0, lambda entries: None)
+            is_known = found in host._followers.values()
+            may_end.set()
+            assert is_known, "who closes the host waits for it"
+            host.close()
+            assert not found.is_running
+            other.close()
 
     asyncio.run(story())
 
