@@ -114,15 +114,13 @@ class Book:
 
 def _is_late(step: Step, newest: Transaction | None) -> bool:
     """Whether a step that is not of the newest transaction is of one before it: a coordinator that
-    was killed may have had it on its way. None follows what is prepared but its own end, batches
-    of an instance count up, and an end begins nothing. An instance alone says nothing: a query
-    that was forgotten counts from one again."""
-    if step.what == "done":
-        return True
-    return newest is not None and (
-        newest.state == "prepared"
-        or (step.instance == newest.instance and step.batch < newest.batch)
-    )
+    was killed may have had it on its way. An end begins nothing, and instances and batches count
+    up; only a query that was forgotten counts instances from one again, with nothing of it
+    prepared."""
+    if step.what == "done" or newest is None:
+        return step.what == "done"
+    is_before = (step.instance, step.batch) < (newest.instance, newest.batch)
+    return is_before and (newest.state == "prepared" or step.instance == newest.instance)
 
 
 def substreams_of(told: object) -> set[Substream]:

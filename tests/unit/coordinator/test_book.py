@@ -45,6 +45,14 @@ def test_a_late_step_leaves_what_is_registered(late: Step) -> None:
     assert noted(OPEN, late).missing("q", 2, 6, {("s", 0)}) == set()
 
 
+@pytest.mark.parametrize("later", [(2, 7), (3, 0)])
+def test_a_later_batch_says_that_the_one_before_it_is_over(later: tuple[int, int]) -> None:
+    """Its end may be missing, if the coordinator was killed before it could say so."""
+    newest = noted(OPEN, PREPARED, Step("prepare", "q", *later, marker={})).newest("q")
+    assert newest is not None
+    assert (newest.instance, newest.batch, newest.state) == (*later, "prepared")
+
+
 def test_an_end_of_which_nothing_else_is_known_begins_nothing() -> None:
     assert noted(Step("done", "q", 2, 5)).newest("q") is None
 
