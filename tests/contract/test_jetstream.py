@@ -244,6 +244,26 @@ def test_a_version_whose_replicas_a_purge_may_part_is_not_told_to_purge(
     assert messages_of(log) == 2
 
 
+def test_an_entry_that_goes_after_a_later_one_does_not_take_a_trim_point_back(
+    opened: Opening,
+) -> None:
+    # An operation has its first place before another's, and is complete after it.
+    #   place       2     3     4
+    #   substream   0     0     1
+    #   commit      at 4  at 3  at 4
+    log = opened()
+    log.run(make())
+    first, second = messages(OperationId(b"slowserv", 1), rows(draft(0, 1), draft(1, 2)))
+    publish(log, first.subject, first.body)
+    middle = log.run(rows(draft(0, 3))).position
+    publish(log, second.subject, second.body)
+    wait_for(log, middle + 1)
+    for until_place in (middle, middle + 1):
+        log.run(TrimStream(StreamName("s"), Lsn(until_place), 0))
+    with log.reading() as view:
+        assert [view.trimmed(f"s/s/{each}") for each in (0, 1)] == [middle, middle + 1]
+
+
 def test_what_a_server_says_of_its_log_names_the_promise_and_the_sync(opened: Opening) -> None:
     log = opened()
     assert (

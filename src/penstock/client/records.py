@@ -48,8 +48,9 @@ class RecordCalls:
         }
         return Lsn(self._wire.request("POST", ("records",), query, body=payload).json()["lsn"])
 
-    def records(self, tag: str, after: int = 0) -> list[Record]:
-        """Every record with the tag whose place is after `after`, in order."""
+    def records(self, tag: str, after: int | None = None) -> list[Record]:
+        """Every record with the tag whose place is after `after`, in order; without it, every one
+        there is. After a place where some are gone it is refused as `trimmed`."""
         found: list[Record] = []
         more = True
         while more:

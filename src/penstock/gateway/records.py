@@ -12,6 +12,8 @@ from penstock.gateway.bodies import TrimBody, bad_request, body_of, number_in, s
 from penstock.gateway.ingest import read_body
 from penstock.gateway.state import gateway_of
 from penstock.log.contract import AppendRecord, Entry
+from penstock.log.records import OWN_TAGS
+from penstock.log.subscription import check_whole
 from penstock.log.upkeep import Trimmed, TrimTag
 from penstock.log.view import View
 from penstock.model.ids import Lsn
@@ -76,14 +78,19 @@ def trim_bound(view: View, tag: str, until: Lsn, count_max: int) -> tuple[Lsn, b
 
 
 async def list_records(request: web.Request) -> web.Response:
-    """`GET /v1/records?tag=a&after=0`: records of a tag in order; `more` if the page is full."""
+    """`GET /v1/records?tag=a&after=0`: records of a tag in order; `more` if the page is full.
+
+    Without `after` from the first one there is; after a place where some are gone, `trimmed`.
+    """
     gateway = gateway_of(request)
     tag = _tag_in(request)
-    after = number_in(request, "after") or 0
+    after = number_in(request, "after")
 
     def page() -> list[Entry]:
         with gateway.log.reading() as view:
-            lsns = islice(view.tagged(tag, after + 1), RECORDS_MAX)
+            if after is not None:
+                check_whole(view, (tag,), after)
+            lsns = islice(view.tagged(tag, (after or 0) + 1), RECORDS_MAX)
             return [entry for lsn in lsns if (entry := view.entry(lsn)) is not None]
 
     found = await gateway.in_thread(page)
@@ -95,13 +102,13 @@ async def list_records(request: web.Request) -> web.Response:
             "payload": base64.b64encode(entry.payload).decode("ascii"),
         }
         for entry in found
-        if entry.head.kind == "record"
     ]
     return web.json_response({"records": records, "more": len(found) == RECORDS_MAX})
 
 
 def _tag_in(request: web.Request) -> str:
     tag = request.query.get("tag", "")
-    if not tag:
-        raise BadCall(f"name a tag: {request.method} {request.path}?tag=a", code="bad_tag")
+    if not tag or tag.startswith(OWN_TAGS):
+        what = f"name a tag of records: {request.method} {request.path}?tag=a"
+        raise BadCall(what, code="bad_tag")
     return tag

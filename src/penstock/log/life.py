@@ -14,7 +14,7 @@ from penstock.log.consumers import holders, outputs_of
 from penstock.log.contract import QueryRecord, StreamRecord, Taken, TakeQuery
 from penstock.log.ends import end_of
 from penstock.log.markers import decide_take_over
-from penstock.log.trim import need_query
+from penstock.log.trim import last_of_each, need_query
 from penstock.log.upkeep import (
     AlterStream,
     DeletedStream,
@@ -93,16 +93,18 @@ def decide_delete_stream(operation: DeleteStream, view: View) -> Plan:
             code="stream_in_use",
             status=409,
         )
-    tags = (substream_tag(stream.name, Substream(each)) for each in range(stream.substreams))
-    until = max((view.tail(tag) or Lsn(0) for tag in tags), default=Lsn(0))
-    until = max(until, end_of(view, stream))
+    tags = [substream_tag(stream.name, Substream(each)) for each in range(stream.substreams)]
+    tails = [(tag, lsn) for tag in tags if (lsn := view.tail(tag)) is not None]
+    until = max(end_of(view, stream), *(lsn for _, lsn in tails), Lsn(0))
     consumers = tuple(
         (each.reader, each.name, each.stream)
         for each in view.consumers()
         if each.stream == stream.name
     )
     removal = Removal(
-        points=((stream_point(stream.name), until),), consumers=consumers, stream=stream.name
+        points=((stream_point(stream.name), until), *tails),
+        consumers=consumers,
+        stream=stream.name,
     )
     left = DeletedStream(stream.id, stream.name, stream.substreams, until)
     return Plan(stream, removal=removal, deleted=left)
@@ -167,7 +169,9 @@ def decide_delete_query(operation: DeleteQuery, view: View) -> Plan:
     record = need_query(view, operation.query)
     traces = _traces(view, operation.query)
     runs = tuple((operation.query, each.run) for each in view.runs(operation.query) if each.run)
-    removal = msgspec.structs.replace(traces, query=operation.query, runs=runs)
+    # Of one that is not remembered nothing is: a batch write of which each has an id of its own.
+    points = traces.points if operation.remember else ()
+    removal = msgspec.structs.replace(traces, points=points, query=operation.query, runs=runs)
     kept = (operation.query, NO_RUN, record.instance) if operation.remember else None
     return Plan(record, removal=removal, run=kept, chained=departed(view, operation.query))
 
@@ -190,6 +194,7 @@ def _traces(view: View, query: QueryId) -> Removal:
     )
     return Removal(
         tags=tuple(dict.fromkeys((*task_log, *files, *waiting))),
+        points=last_of_each((*task_log, *files)),
         marks=tuple((query, batch) for batch in _marked(view, query)),
         offsets=tuple(offsets),
         stores=tuple((query, each.folder) for each in view.stores(query)),

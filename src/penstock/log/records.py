@@ -16,7 +16,7 @@ RECORD_WINDOW = 4_096
 """How far below its highest sequence a producer's records may still come or be repeated."""
 SEQ_MAX = (1 << 63) - 1
 
-_OURS = ("s/", "t/", "f/")
+OWN_TAGS = ("s/", "t/", "f/")
 
 
 def decide_record(operation: AppendRecord, view: View) -> Plan:
@@ -111,10 +111,10 @@ def _check_tags(operation: AppendRecord) -> None:
                 code="bad_tag",
             )
     for tag in operation.tags:
-        if tag.startswith(_OURS):
+        if tag.startswith(OWN_TAGS):
             raise BadCall(
                 f"the tag {tag!r} begins as those of streams, task logs and checkpoint files do "
-                f"({', '.join(_OURS)}); choose another",
+                f"({', '.join(OWN_TAGS)}); choose another",
                 code="bad_tag",
             )
 

@@ -17,7 +17,9 @@ _decode_producer = msgspec.msgpack.Decoder(ProducerState).decode
 def remove(view: StoreView, removal: Removal) -> None:
     """Delete every row the removal names, and each entry that has no tag left."""
     for point, lsn in removal.points:
-        view.txn.put(point.encode("utf-8"), _encode(lsn), db=view.tables["trims"])
+        # Entries go with their commits, and so one may go after another with a later place.
+        furthest = max(lsn, view.trimmed(point))
+        view.txn.put(point.encode("utf-8"), _encode(furthest), db=view.tables["trims"])
     for stream_id, producer in removal.producers:
         _remove_producer(view, stream_id, producer)
     for table, keys in _keys(removal).items():

@@ -87,9 +87,9 @@ class Subscription:
 
     def next(self, timeout_s: float) -> list[Entry]:
         """What follows, oldest first, at most `ENTRIES_MAX` entries and about `BYTES_MAX` bytes;
-        waits for the first up to `timeout_s`, or until it is closed, then returns nothing. Records
-        that were trimmed before they could be given out are an error, `trimmed`, and never left
-        out."""
+        waits for the first up to `timeout_s`, or until it is closed, then returns nothing. Entries
+        that were trimmed before they could be given out are an error, `trimmed`, every time, and
+        never left out."""
         until = self._clock.monotonic_s() + timeout_s
         while True:
             found, unsettled = self._read()
@@ -121,38 +121,58 @@ class Subscription:
         self.close()
 
     def _read(self) -> tuple[list[Entry], bool]:
-        """What can be read now, and whether something is left that is not settled yet."""
-        found: list[Entry] = []
-        size = 0
+        """What can be read now, and whether something is left that is not settled yet.
+
+        No read begins once it is closed. One that fails has given nothing out, so the next begins
+        where it began, and fails again if it must.
+        """
         # In this order: what was told of by then is among the news, and what is among the news is
         # in the view. What is told of later is news for the next time.
         told = self._owner.told
         with self._wake:
+            if self.is_closed or not self._news:
+                return [], False
             looked_at, self._news = self._news, set()
-        if not looked_at:
-            return found, False
-        with self._reading() as view:
-            if view.next_lsn - 1 > told:
-                looked_at = set(self.tags)
-            _check_whole(view, looked_at, self.after)
-            settled = view.settled
-            for lsn in heapq.merge(*(view.tagged(tag, self.after + 1) for tag in looked_at)):
-                if lsn == self.after:
-                    continue
-                if lsn > settled or len(found) >= ENTRIES_MAX or size >= BYTES_MAX:
-                    with self._wake:
-                        self._news |= looked_at
-                    return found, lsn > settled
-                entry = view.entry(lsn)
-                self.after = lsn
-                if entry is not None:
-                    found.append(entry)
-                    size += entry.head.payload_bytes
-        return found, False
+        try:
+            with self._reading() as view:
+                if view.next_lsn - 1 > told:
+                    looked_at = set(self.tags)
+                settled = view.settled
+                found, self.after, left = _following(view, looked_at, self.after, settled)
+        except BaseException:
+            self._look_again(looked_at)
+            raise
+        if left is not None:
+            self._look_again(looked_at)
+        return found, left is not None and left > settled
+
+    def _look_again(self, tags: set[str]) -> None:
+        with self._wake:
+            self._news |= tags
 
 
-def _check_whole(view: StoreView, tags: set[str], after: Lsn) -> None:
-    """Refuse to go on where records are gone that were never given out."""
+def _following(
+    view: StoreView, tags: set[str], after: Lsn, settled: Lsn
+) -> tuple[list[Entry], Lsn, Lsn | None]:
+    """Entries after a place, the place they reach to, and the first one that is left, if any."""
+    check_whole(view, tags, after)
+    found: list[Entry] = []
+    size = 0
+    for lsn in heapq.merge(*(view.tagged(tag, after + 1) for tag in tags)):
+        if lsn == after:
+            continue
+        if lsn > settled or len(found) >= ENTRIES_MAX or size >= BYTES_MAX:
+            return found, after, lsn
+        entry = view.entry(lsn)
+        after = lsn
+        if entry is not None:
+            found.append(entry)
+            size += entry.head.payload_bytes
+    return found, after, None
+
+
+def check_whole(view: StoreView, tags: Iterable[str], after: int) -> None:
+    """Refuse with `trimmed` to read on after a place where entries that follow it are gone."""
     for tag in tags:
         point = view.trimmed(tag)
         if point > after:

@@ -15,6 +15,7 @@ from penstock.log.appends import need_stream
 from penstock.log.consumers import Holder, holders
 from penstock.log.contract import Commit, Head, QueryRecord, StreamRecord
 from penstock.log.ends import shown_end
+from penstock.log.records import OWN_TAGS
 from penstock.log.snapshots import first_needed, is_superseded
 from penstock.log.upkeep import (
     Reclaim,
@@ -103,12 +104,20 @@ def _stream_removal(
     producers = view.producers_until(stream, min(forget, last.lsn))
     removal = Removal(
         tags=tuple(tags),
-        points=((stream_point(stream.name), last.lsn),),
+        points=((stream_point(stream.name), last.lsn), *last_of_each(tags)),
         commits=tuple(commits),
         visible=tuple(visible),
         producers=tuple((stream.id, producer) for producer in producers),
     )
     return removal, entries
+
+
+def last_of_each(tags: Iterable[tuple[str, Lsn]]) -> tuple[tuple[str, Lsn], ...]:
+    """The trim points of tags whose entries go. A reader that has a tag's last one lacks none."""
+    last: dict[str, Lsn] = {}
+    for tag, lsn in tags:
+        last[tag] = max(lsn, last.get(tag, lsn))
+    return tuple(last.items())
 
 
 def decide_trim_query(operation: TrimQuery, view: View) -> Plan:
@@ -153,7 +162,7 @@ def decide_trim_query(operation: TrimQuery, view: View) -> Plan:
     return Plan(
         Trimmed(operation.below, len(tags), size),
         query=changed,
-        removal=Removal(tags=tuple(tags), marks=tuple(marks), runs=runs),
+        removal=Removal(tags=tuple(tags), points=last_of_each(tags), marks=tuple(marks), runs=runs),
     )
 
 
@@ -187,7 +196,7 @@ def _runs_before(view: View, query: QueryId, instance: int) -> tuple[tuple[Query
 
 def decide_trim_tag(operation: TrimTag, view: View) -> Plan:
     """Records up to a place. Tags of streams and queries are trimmed by these."""
-    if operation.tag.startswith(("s/", "t/", "f/")):
+    if operation.tag.startswith(OWN_TAGS):
         raise BadCall(
             f"the tag {operation.tag!r} belongs to a stream or a query; trim that instead",
             code="bad_tag",
@@ -202,8 +211,7 @@ def decide_trim_tag(operation: TrimTag, view: View) -> Plan:
         gone.append((operation.tag, lsn))
     if not gone:
         return Plan(Trimmed(point))
-    # The last one that went: a reader that has it lacks nothing, and it stays the tag's tail.
-    removal = Removal(tags=tuple(gone), points=(gone[-1],))
+    removal = Removal(tags=tuple(gone), points=last_of_each(gone))
     return Plan(Trimmed(operation.until, len(gone)), removal=removal)
 
 

@@ -174,7 +174,8 @@ class DeletedStream(msgspec.Struct, frozen=True, array_like=True):
 class Removal(msgspec.Struct, frozen=True):
     """Rows of the indexes to remove. An entry goes with the last of its tags.
 
-    `points` are the places up to which streams (`s/NAME`) and tags are no longer whole.
+    `points` are the places up to which streams (`s/NAME`) and tags are no longer whole. What was
+    reclaimed leaves none: a reader never lacks what could not be committed.
     """
 
     tags: tuple[tuple[str, Lsn], ...] = ()

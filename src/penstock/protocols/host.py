@@ -19,6 +19,7 @@ import msgspec
 from penstock.errors import BadCall
 from penstock.log.contract import AppendRecord, Entry, SetAux
 from penstock.log.local import LocalLog
+from penstock.log.subscription import check_whole
 from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Instance, Lsn
 from penstock.protocols.follower import Follower
@@ -142,6 +143,8 @@ class Host:
         found: list[Entry] = []
         size = 0
         with self._log.reading() as view:
+            if start > 0:
+                check_whole(view, (tag,), start - 1)
             for lsn in view.tagged(tag, start):
                 if lsn > until or size >= bytes_max:
                     break

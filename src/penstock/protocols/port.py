@@ -64,7 +64,8 @@ class Port:
     async def page(
         self, tag: str, start: int, until: int, bytes_max: int = PAGE_BYTES
     ) -> list[Entry]:
-        """Entries with the tag from `start` to `until`, both included, as many as fit."""
+        """Entries with the tag from `start` to `until`, both included, as many as fit; from 0 on,
+        those that are there. From a place on where some are gone it is refused as `trimmed`."""
         return decode_entries(await self._calling.call("page", tag, start, until, bytes_max))
 
     async def trim(self, tag: str, until: int) -> Lsn:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import BadCall, Damaged
 from penstock.log.contract import AppendRecord
 from penstock.log.embedded import EmbeddedLog
 from penstock.log.store import StoreView
 from penstock.log.subscription import Subscriptions
+from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
 
 Told = Callable[[], None]
@@ -98,3 +100,53 @@ def test_a_reader_that_waits_is_let_go_when_its_subscription_is_closed(tmp_path:
     waiting.join(60)
     assert found == [[]]
     log.close()
+
+
+def test_a_subscription_of_several_tags_is_told_of_a_trim_until_it_starts_elsewhere(
+    tmp_path: Path,
+) -> None:
+    log = EmbeddedLog.open(tmp_path)
+    with log.subscribe(["a", "b"]) as reader:
+        assert reader.next(0) == []
+        gone = log.run(AppendRecord(("a",), b"1"))
+        log.run(TrimTag("a", gone))
+        for _ in range(2):
+            with pytest.raises(BadCall, match="the tag 'a' is trimmed"):
+                reader.next(0)
+        log.run(AppendRecord(("b",), b"2"))
+        with pytest.raises(BadCall, match="the tag 'a' is trimmed"):
+            reader.next(0)
+        assert reader.after == 0
+    log.close()
+
+
+def test_what_was_read_before_an_entry_that_is_damaged_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = EmbeddedLog.open(tmp_path)
+    for number in range(3):
+        log.run(AppendRecord(("a",), b"%d" % number))
+    whole = StoreView.entry
+
+    def damaged(self: StoreView, lsn: Lsn) -> object:
+        if lsn == 3:
+            raise Damaged("entry 3 is damaged", code="damaged")
+        return whole(self, lsn)
+
+    with log.subscribe(["a"]) as reader:
+        monkeypatch.setattr(StoreView, "entry", damaged)
+        for _ in range(2):
+            with pytest.raises(Damaged):
+                reader.next(0)
+        monkeypatch.setattr(StoreView, "entry", whole)
+        assert [entry.payload for entry in reader.next(0)] == [b"0", b"1", b"2"]
+    log.close()
+
+
+def test_a_subscription_that_is_closed_reads_no_more(tmp_path: Path) -> None:
+    log = EmbeddedLog.open(tmp_path)
+    reader = log.subscribe(["a"])
+    log.run(AppendRecord(("a",), b"1"))
+    reader.close()
+    log.close()
+    assert reader.next(0) == []

@@ -1,0 +1,38 @@
+"""Generic records over HTTP, where some of them are gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.client import Client
+from penstock.errors import BadCall
+from penstock.log.contract import AppendRecord
+from penstock.log.embedded import EmbeddedLog
+from penstock.log.upkeep import TrimTag
+from support.http_server import Served
+
+
+def test_who_asks_for_records_that_are_gone_is_told_and_who_names_no_place_gets_those_there_are(
+    tmp_path: Path,
+) -> None:
+    log = EmbeddedLog.open(tmp_path / "data")
+    lsns = [log.run(AppendRecord(("a",), b"%d" % number)) for number in range(4)]
+    log.run(TrimTag("a", lsns[1]))
+    log.close()
+    with Served(tmp_path / "data") as served:
+        refused = served.ask("GET", "/records?tag=a&after=0")
+        assert (refused.status, refused.code) == (410, "trimmed")
+        assert f"start from {lsns[1]}" in refused.message
+        with Client(served.url, served.token) as client:
+            assert [each.payload for each in client.records("a")] == [b"2", b"3"]
+            assert [each.lsn for each in client.records("a", lsns[1])] == lsns[2:]
+            with pytest.raises(BadCall, match="are gone"):
+                client.records("a", lsns[0])
+
+
+@pytest.mark.parametrize("tag", ["", "s/s/0", "t/q", "f/q"])
+def test_a_tag_that_no_record_has_is_refused(served: Served, tag: str) -> None:
+    refused = served.ask("GET", f"/records?tag={tag}")
+    assert (refused.status, refused.code) == (400, "bad_tag")
