@@ -138,6 +138,16 @@ def test_many_of_one_producer_under_way_at_once_are_all_kept(
     assert read(one) == list(range(200))
 
 
+def test_what_was_submitted_takes_place_and_is_answered_though_its_caller_has_gone(
+    backend: Backend, one: LocalLog
+) -> None:
+    futures = [one.submit(record("a")) for _ in range(50)]
+    assert not any(future.cancel() for future in futures)
+    told = sorted(future.result(60) for future in futures)
+    with one.reading() as view:
+        assert list(view.tagged("a")) == told
+
+
 def test_conditional_appends_of_two_clients_make_one_chain(
     backend: Backend, one: LocalLog, other: LocalLog
 ) -> None:

@@ -101,7 +101,7 @@ class Writer:
     def submit(self, operation: Operation) -> Future[Any]:
         """Queue an operation; at the queue's bound it is refused with `busy`, not delayed."""
         size = payload_bytes(operation)
-        future: Future[Any] = Future()
+        future = unanswered()
         with self._wake:
             if self._stopping:
                 raise TryAgain("the server is stopping; try again when it is back", code="stopping")
@@ -206,6 +206,14 @@ class Writer:
             code="storage_full",
             status=507,
         )
+
+
+def unanswered() -> Future[Any]:
+    """For the answer to an operation. It cannot be cancelled: what is submitted takes place whether
+    its caller waits or has gone, and who answers many callers must be able to answer each."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
 
 
 def decided(operation: Operation, view: StoreView) -> Plan | PenstockError:

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.errors import TryAgain
 from penstock.log.contract import AppendRows, Mark, Operation, TakeQuery, payload_bytes
 from penstock.log.jetstream.codec import Message, OperationId
+from penstock.log.writer import unanswered
 from penstock.settings import Settings
 
 Lane = tuple[str, ...]
@@ -22,7 +23,7 @@ class Waiting:
 
     operation: Operation
     size: int
-    future: Future[Any] = field(default_factory=Future)
+    future: Future[Any] = field(default_factory=unanswered)
     id: OperationId | None = None
     messages: list[Message] = field(default_factory=list)
     unacked: set[int] = field(default_factory=set)
