@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any
 
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall, PenstockError
 from penstock.log.consumers import Holder
+from penstock.log.contract import Operation
 from penstock.log.garbage import away, steps
 from penstock.log.local import LocalLog
 from penstock.log.store import StoreView
@@ -29,6 +32,7 @@ class Collector:
         self._started_ms, self._started_s = clock.wall_ms(), clock.monotonic_s()
         self._named: set[tuple[str, str, str]] = set()
         self._stopping = threading.Event()
+        self._closed: Future[None] = Future()
         self._collecting = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -40,8 +44,11 @@ class Collector:
             self._thread.start()
 
     def close(self) -> None:
-        """End after the step under way. Close the log afterwards, not before."""
+        """End without waiting for the step under way, which a log that stands still may answer
+        never: it takes place or not, as any other. Close the log afterwards, not before."""
         self._stopping.set()
+        if not self._closed.done():
+            self._closed.set_result(None)
         if self._thread is not None:
             self._thread.join()
 
@@ -73,16 +80,24 @@ class Collector:
             if self._stopping.is_set():
                 break
             try:
-                answer = self._log.run(step)
+                answer = self._carried_out(step)
             except BadCall as refusal:
                 # Somebody registered, or the stream went, since the step was thought of.
                 _LOG.info("not collected: %s", refusal)
                 continue
+            if answer is None:
+                break
             # A step that found nothing left to remove is not taken again this time.
             done += not isinstance(answer, Trimmed) or answer.entries > 0
             if isinstance(answer, Trimmed):
                 entries, size = entries + answer.entries, size + answer.payload_bytes
         return Trimmed(0, entries, size) if done else None
+
+    def _carried_out(self, step: Operation) -> Any:
+        """The answer to a step; None if this was closed before there was one."""
+        answer = self._log.submit(step)
+        wait((answer, self._closed), return_when=FIRST_COMPLETED)
+        return answer.result() if answer.done() else None
 
     def now_ms(self, view: StoreView) -> int:
         """The time by which entries are old and consumers away.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from penstock.log import invariants
 from penstock.log.collector import Collector
-from penstock.log.contract import Mark
+from penstock.log.contract import Mark, Operation
 from penstock.log.embedded import EmbeddedLog
 from penstock.log.index import earliest, latest
 from penstock.log.upkeep import (
@@ -21,6 +23,7 @@ from penstock.log.upkeep import (
     Register,
     Retention,
 )
+from penstock.log.writer import unanswered
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
 from penstock.settings import Settings
 from support.logs import ManualClock, draft, files, make, mark, pending, rows, stamp, take
@@ -216,3 +219,23 @@ def test_the_thread_collects_by_itself(tmp_path: Path) -> None:
         collector.close()
     finally:
         log.close()
+
+
+def test_closing_waits_for_no_step_that_the_log_does_not_answer(
+    log: EmbeddedLog, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector, asked = Collector(log, clock), threading.Event()
+    append(log, 2)
+    log.run(AlterStream(S, retention=Retention(bytes_max=1)))
+
+    def stand_still(_: Operation) -> Future[object]:
+        asked.set()
+        return unanswered()
+
+    monkeypatch.setattr(log, "submit", stand_still)
+    collecting = threading.Thread(target=collector.collect, daemon=True)
+    collecting.start()
+    assert asked.wait(60)
+    collector.close()
+    collecting.join(60)
+    assert not collecting.is_alive()
