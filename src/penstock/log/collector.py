@@ -8,10 +8,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.errors import BadCall, PenstockError
+from penstock.errors import BadCall
 from penstock.log.consumers import Holder
 from penstock.log.contract import Operation
 from penstock.log.garbage import away, steps
+from penstock.log.guard import going_on
 from penstock.log.local import LocalLog
 from penstock.log.store import StoreView
 from penstock.log.upkeep import Trimmed
@@ -54,10 +55,8 @@ class Collector:
 
     def _run(self) -> None:
         while not self._stopping.wait(self._log.settings.collect_s):
-            try:
+            with going_on("collecting"):
                 self.collect()
-            except PenstockError as error:
-                _LOG.warning("collecting stopped until the next round: %s", error)
 
     def collect(self) -> Trimmed:
         """Take steps until there are none; returns how much was removed."""

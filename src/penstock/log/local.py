@@ -13,6 +13,7 @@ import lmdb
 from penstock.clock import Clock
 from penstock.log.contract import Operation
 from penstock.log.folder import Folder
+from penstock.log.guard import going_on
 from penstock.log.layout import Tables
 from penstock.log.repair import Cut
 from penstock.log.store import StoreView
@@ -79,11 +80,13 @@ class LocalLog(ABC):
         self._listeners.append(listener)
 
     def _tell(self, news: News) -> None:
-        """Wake who waits for what a transaction has changed; it can be read by now."""
-        with self.reading() as view:
-            last = Lsn(view.next_lsn - 1)
-        self._subscriptions.notify(news.tags, last)
+        """Wake who waits for what a transaction has changed; it can be read by now.
+
+        It does not fail: what was written is to be answered, whoever cannot be told of it.
+        """
+        self._subscriptions.notify(news.tags, news.last)
         if news.streams:
             streams = frozenset(news.streams)
             for listener in self._listeners:
-                listener(streams)
+                with going_on("telling of rows that are visible"):
+                    listener(streams)

@@ -47,12 +47,12 @@ class Subscriptions:
                     self._by_tag.pop(tag, None)
 
     def notify(self, tags: Iterable[str], last: Lsn) -> None:
-        """Entries with these tags can be read now, the last entry of all being `last`."""
+        """Entries with these tags can be read now, the last place of all being `last`."""
         with self._lock:
             for tag in tags if self._by_tag else ():
                 for each in self._by_tag.get(tag, ()):
                     each.wake(tag)
-            self.told = last
+            self.told = max(self.told, last)
 
 
 class Subscription:

@@ -35,7 +35,7 @@ from penstock.log.effects import Effects
 from penstock.log.layout import Tables
 from penstock.log.store import StoreView
 from penstock.log.view import Plan
-from penstock.model.ids import StreamName
+from penstock.model.ids import BEFORE_ALL, StreamName
 from penstock.settings import Settings
 
 _LOG = logging.getLogger("penstock.log")
@@ -59,6 +59,8 @@ class News:
 
     def __init__(self) -> None:
         self.changed = False
+        self.last = BEFORE_ALL
+        """The last place that the transaction has filled."""
         self.streams: set[StreamName] = set()
         self.tags: set[str] = set()
 
@@ -69,6 +71,7 @@ class News:
             self.streams.update(plan.chained.woken)
         for entry in plan.entries:
             self.tags.update(entry.head.tags)
+            self.last = max(self.last, entry.head.lsn)
 
 
 class Writer:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from penstock.log import invariants
@@ -239,3 +240,23 @@ def test_closing_waits_for_no_step_that_the_log_does_not_answer(
     collector.close()
     collecting.join(60)
     assert not collecting.is_alive()
+
+
+def test_a_round_that_fails_is_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = EmbeddedLog.open(tmp_path / "each-second", Settings(collect_s=1))
+    collector, again = Collector(log), threading.Event()
+    rounds = [lmdb.ReadersFullError("too many readers")]
+
+    def collect() -> None:
+        if rounds:
+            raise rounds.pop()
+        again.set()
+
+    monkeypatch.setattr(collector, "collect", collect)
+    collector.start()
+    assert again.wait(60)
+    assert "collecting failed, and goes on with what comes next: ReadersFullError" in caplog.text
+    collector.close()
+    log.close()

@@ -10,10 +10,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
+from typing import TypeVar
 
 import lmdb
 
 from penstock.clock import Clock
+from penstock.log.guard import going_on
 from penstock.log.jetstream.baseline import Refill
 from penstock.log.jetstream.codec import Newer
 from penstock.log.jetstream.replay import Delivered, Outcome, Replay
@@ -26,6 +28,7 @@ MESSAGES_MAX = 1_024
 RETRY_S = 1.0
 _LOG = logging.getLogger("penstock.log")
 
+T = TypeVar("T")
 OnApplied = Callable[[News, list[Outcome]], None]
 Item = Delivered | Callable[[], None]
 
@@ -94,12 +97,17 @@ class Applier:
                 if self._stopping:
                     return
                 group, after = self._take()
-            if self._refill is not None:
-                group = self._fill(self._refill, group)
-            if group and self.broken is None:
-                self._apply_surely(group)
+            if group and self._refill is not None:
+                group = self._surely(self._fill, group) or []
+            applied = self._surely(self._apply, group) if group else None
+            if applied is not None:
+                self.applied = group[-1].lsn
+                self.commits += 1
+                with going_on("telling of what was applied"):
+                    self._on_applied(*applied)
             if after is not None:
-                after()
+                with going_on("asking for more messages"):
+                    after()
 
     def _take(self) -> tuple[list[Delivered], Callable[[], None] | None]:
         group: list[Delivered] = []
@@ -112,14 +120,40 @@ class Applier:
             size += len(item.body)
         return group, None
 
-    def _fill(self, refill: Refill, group: list[Delivered]) -> list[Delivered]:
+    def _surely(self, work: Callable[[list[Delivered]], T], group: list[Delivered]) -> T | None:
+        """Until it is done: a store that cannot be written to, full perhaps, is tried again until
+        it can, and so is a JetStream that does not answer. None: it was not done, because this is
+        broken or ends."""
+        while not self._stopping and self.broken is None:
+            try:
+                return work(group)
+            except Newer as error:
+                self.broken = f"a message after {self.applied} is of a newer version: {error}"
+            except Exception as error:
+                _LOG.error(
+                    "the messages from %d on cannot be applied to the index of the log: %s: %s; "
+                    "make room if its disk is full; trying again every %g s",
+                    group[0].lsn, type(error).__name__, error, RETRY_S,
+                )  # fmt: skip
+                with self._wake:
+                    self._wake.wait_for(lambda: self._stopping, RETRY_S)
+        return None
+
+    def _fill(self, group: list[Delivered]) -> list[Delivered]:
         """Fill payloads in up to the state that was loaded; what comes after it is left."""
+        refill = self._refill
+        if refill is None:
+            return group
+        left = refill.left
         txn = self._env.begin(write=True, buffers=True)
         try:
             for message in group:
                 if message.lsn <= refill.until:
                     refill.fill(txn, self._tables, message)
             txn.commit()
+        except BaseException:
+            refill.left = left
+            raise
         finally:
             txn.abort()
         after = [message for message in group if message.lsn > refill.until]
@@ -130,37 +164,18 @@ class Applier:
             self.broken = f"the stream lacks {refill.left} messages of entries that are there"
         return after
 
-    def _apply_surely(self, group: list[Delivered]) -> None:
-        """A store that cannot be written to, full perhaps, is tried again until it can.
-
-        Places are without a gap but for what was purged, which must have been applied by then.
-        """
+    def _check_places(self, group: list[Delivered]) -> bool:
+        """Places have no gap but for what was purged, which must have been applied by then."""
         places = [self.applied, *(message.lsn for message in group)]
         for before, place in pairwise(places):
             if place > before + 1 and self._is_purged(Lsn(before + 1)):
                 self.broken = f"the messages after {before} were purged before they were applied"
-                return
-        while not self._stopping:
-            try:
-                news, outcomes = self._apply(group)
-            except Newer as error:
-                self.broken = f"a message after {self.applied} is of a newer version: {error}"
-                return
-            except Exception as error:
-                _LOG.error(
-                    "the messages from %d on cannot be applied to the index of the log: %s: %s; "
-                    "make room if its disk is full; trying again every %g s",
-                    group[0].lsn, type(error).__name__, error, RETRY_S,
-                )  # fmt: skip
-                with self._wake:
-                    self._wake.wait(RETRY_S)
-                continue
-            self.applied = group[-1].lsn
-            self.commits += 1
-            self._on_applied(news, outcomes)
-            return
+                return False
+        return True
 
-    def _apply(self, group: list[Delivered]) -> tuple[News, list[Outcome]]:
+    def _apply(self, group: list[Delivered]) -> tuple[News, list[Outcome]] | None:
+        if not self._check_places(group):
+            return None
         txn = self._env.begin(write=True, buffers=True)
         try:
             replay = Replay(txn, self._tables, self._settings.producers_max)

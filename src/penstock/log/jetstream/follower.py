@@ -43,8 +43,8 @@ class Follower:
         while True:
             try:
                 subscription, name = await self._consume()
-            except ApiError as error:
-                self.trouble = str(error)
+            except Exception as error:  # whatever it is, nothing is applied until it has gone
+                self.trouble = str(error) or type(error).__name__
                 await asyncio.sleep(AGAIN_S)
                 continue
             self.trouble = None

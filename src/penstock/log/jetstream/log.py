@@ -14,6 +14,7 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import TryAgain
 from penstock.log.contract import Operation
 from penstock.log.folder import Folder
+from penstock.log.guard import going_on
 from penstock.log.jetstream.address import LogAddress
 from penstock.log.jetstream.applier import Applier
 from penstock.log.jetstream.codec import OperationId, void_message
@@ -143,8 +144,7 @@ class JetStreamLog(LocalLog):
 
     def _applied(self, news: News, outcomes: list[Outcome]) -> None:
         self.operations += len(outcomes)
-        if news.changed:
-            self._tell(news)
+        self._tell(news)
         self._publisher.settle(outcomes)
         for outcome in outcomes:
             if isinstance(outcome.answer, Trimmed) and self._publisher.is_mine(outcome.id):
@@ -199,14 +199,16 @@ class JetStreamLog(LocalLog):
                 moved_at, seen = now, self._applier.applied
             elif now - moved_at > QUIET_S and now - said_at > SAY_AGAIN_S:
                 said_at = now
-                await self._say_trouble(now - moved_at)
-            with self.reading() as view:
-                open_now = open_operation(view)
-            if open_now != opened:
-                opened_at, opened = now, open_now
-            elif opened is not None and now - opened_at > OPEN_S_MAX:
-                opened_at = now
-                await self._void(opened)
+                with going_on("saying that the log stands still"):
+                    await self._say_trouble(now - moved_at)
+            with going_on("clearing up after servers that died"):
+                with self.reading() as view:
+                    open_now = open_operation(view)
+                if open_now != opened:
+                    opened_at, opened = now, open_now
+                elif opened is not None and now - opened_at > OPEN_S_MAX:
+                    opened_at = now
+                    await self._void(opened)
 
     async def _say_trouble(self, seconds: float) -> None:
         why = self._publisher.refusal or self._follower.trouble or "no message comes"
@@ -241,8 +243,9 @@ class JetStreamLog(LocalLog):
             self._keeping.join()
         for task in self._tasks:
             task.cancel()
-        self._connection.close()
+        # What is applied may ask JetStream and answer callers on the connection's loop.
         self._applier.close()
+        self._connection.close()
         self._publisher.abandon()
         self._env.sync(True)
         self._env.close()

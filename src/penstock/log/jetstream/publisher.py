@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import BadCall, PenstockError, TryAgain
 from penstock.log.contract import AppendRecord, Operation
+from penstock.log.guard import going_on
 from penstock.log.jetstream.applier import Applier
 from penstock.log.jetstream.codec import OperationId, contended, messages
 from penstock.log.jetstream.connection import ApiError, Connection
@@ -102,10 +103,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish what is submitted until cancelled."""
-        self._inbox = self._connection.client.new_inbox()
-        await self._connection.client.subscribe(
-            f"{self._inbox}.*", cb=self._acked, pending_msgs_limit=0, pending_bytes_limit=0
-        )
+        await self._listen()
         self._start(self._sweep())
         while True:
             await self._wake.wait()
@@ -113,7 +111,22 @@ class Publisher:
             while self._submitted and self._has_room():
                 waiting = self._submitted.popleft()
                 if self._lanes.enter(waiting):
-                    await self._publish(waiting)
+                    with going_on("publishing an operation"):
+                        await self._publish(waiting)
+
+    async def _listen(self) -> None:
+        """Hear what JetStream says to what is published; nothing is before that can be heard."""
+        client = self._connection.client
+        self._inbox = client.new_inbox()
+        while True:
+            try:
+                await client.subscribe(
+                    f"{self._inbox}.*", cb=self._acked, pending_msgs_limit=0, pending_bytes_limit=0
+                )
+                return
+            except Exception as error:  # a connection that is lost comes back by itself
+                self.refusal = f"not connected: {error}"
+                await asyncio.sleep(AGAIN_S)
 
     def _has_room(self) -> bool:
         """Numbers under way stay well within the window in which repeats are recognised."""
@@ -121,7 +134,13 @@ class Publisher:
         return self._number - oldest < PUBLISHED_WINDOW // 2
 
     def _start(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        """What fails of it is published again by the sweep."""
+
+        async def guarded() -> None:
+            with going_on("publishing an operation"):
+                await work
+
+        task = asyncio.get_running_loop().create_task(guarded())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -167,12 +186,12 @@ class Publisher:
             waiting.messages = messages(waiting.id, waiting.operation)
             waiting.unacked = set(range(len(waiting.messages)))
             self._under_way[self._number] = waiting
+        waiting.sent_at_s = asyncio.get_running_loop().time()
+        waiting.failed = False
         subject = contended(waiting.operation)
         if subject is not None and waiting.expected is None:
             with self._reading() as view:
                 waiting.expected = last_on(view, subject)
-        waiting.sent_at_s = asyncio.get_running_loop().time()
-        waiting.failed = False
         for index in sorted(waiting.unacked):
             await self._send(waiting, index)
 
@@ -282,4 +301,5 @@ class Publisher:
                     waiting.unacked = set(range(len(waiting.messages)))
                 elif not waiting.unacked or age < (AGAIN_S if waiting.failed else SILENT_S):
                     continue
-                await self._publish(waiting)
+                with going_on("publishing an operation again"):
+                    await self._publish(waiting)

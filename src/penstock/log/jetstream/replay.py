@@ -89,6 +89,7 @@ class Replay:
         self._at_ms = max(self._at_ms, message.at_ms)
         outcome = self._apply(message)
         self._next = Lsn(message.lsn + 1)
+        self.news.last = message.lsn
         effects = Effects(self._view, self._producers_max)
         effects.put_counter("next_lsn", self._next)
         effects.put_counter("arrived_at_ms", self._at_ms)
