@@ -97,7 +97,7 @@ class Publisher:
 
     def abandon(self) -> None:
         """Tell who still waits that the outcome is not known; nothing is applied after this."""
-        for waiting in (*self._under_way.values(), *self._submitted):
+        for waiting in self.bounds.unanswered():
             unknown = "the server stopped before the log answered; ask again whether it took place"
             waiting.future.set_exception(TryAgain(unknown, code="stopping"))
 
@@ -171,12 +171,14 @@ class Publisher:
             waiting.future.set_result(answer)
 
     def _leave(self, lane: tuple[str, ...]) -> None:
+        self._wake.set()  # what was held back for want of room is in no lane yet
         following = self._lanes.leave(lane)
         if following is not None:
             self._start(self._publish(following))
 
     def _publish_anew(self, waiting: Waiting) -> None:
         waiting.id = None
+        self._wake.set()
         self._start(self._publish(waiting))
 
     async def _publish(self, waiting: Waiting) -> None:

@@ -76,12 +76,12 @@ class Lanes:
 
 
 class Bounds:
-    """Counts what is unanswered, and refuses more than the settings allow."""
+    """Holds what is unanswered, and refuses more than the settings allow."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._count = 0
+        self._unanswered: set[Waiting] = set()
         self._bytes = 0
         self._closed = False
         self._none = threading.Condition(self._lock)
@@ -92,29 +92,36 @@ class Bounds:
             if self._closed:
                 raise TryAgain("the server is stopping; try again when it is back", code="stopping")
             full = self._bytes + size > self._settings.queue_bytes_max
-            if self._count >= self._settings.queue_max or (full and self._count):
+            count = len(self._unanswered)
+            if count >= self._settings.queue_max or (full and count):
                 raise TryAgain(
-                    f"{self._count} operations with {self._bytes} bytes wait for the log, which is "
+                    f"{count} operations with {self._bytes} bytes wait for the log, which is "
                     "the bound; try again, or send fewer and larger requests",
                     code="busy",
                 )
-            self._count += 1
+            waiting = Waiting(operation, size)
+            self._unanswered.add(waiting)
             self._bytes += size
-        return Waiting(operation, size)
+        return waiting
 
     def release(self, waiting: Waiting) -> None:
         with self._lock:
-            self._count -= 1
+            self._unanswered.discard(waiting)
             self._bytes -= waiting.size
-            if self._count == 0:
+            if not self._unanswered:
                 self._none.notify_all()
 
     @property
     def count(self) -> int:
-        return self._count
+        return len(self._unanswered)
+
+    def unanswered(self) -> list[Waiting]:
+        """All of them, wherever they wait: to be published, behind another, or to be seen."""
+        with self._lock:
+            return list(self._unanswered)
 
     def close(self, seconds_max: float) -> bool:
         """Admit nothing more, and wait until nothing is left; whether that came in time."""
         with self._lock:
             self._closed = True
-            return self._none.wait_for(lambda: self._count == 0, seconds_max)
+            return self._none.wait_for(lambda: not self._unanswered, seconds_max)
