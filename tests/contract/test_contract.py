@@ -12,6 +12,7 @@ from penstock.errors import BadCall, Fenced, PenstockError
 from penstock.log.contract import AppendRecord, Operation, SetAux
 from penstock.log.index import Range, entries_in, latest
 from penstock.log.local import LocalLog
+from penstock.log.records import AUX_BYTES_MAX, TAGS_MAX
 from penstock.log.upkeep import TrimStream, TrimTag
 from penstock.model.ids import Lsn, StreamName
 from support.backends import Backend
@@ -200,6 +201,11 @@ def test_auxiliary_data_reaches_every_client(
     with one.reading() as view:
         assert view.aux(lsn) == b"snapshot-1"
     assert refused(one, SetAux(Lsn(lsn + 1_000), b"")) == "unknown_entries"
+    assert refused(one, SetAux(lsn, bytes(AUX_BYTES_MAX + 1))) == "entry_too_large"
+    other.run(SetAux(lsn, bytes(AUX_BYTES_MAX)))
+    backend.settle()
+    with one.reading() as view:
+        assert view.aux(lsn) == bytes(AUX_BYTES_MAX)
     backend.check()
 
 
@@ -296,9 +302,36 @@ def test_an_entry_over_the_bound_is_refused_and_leaves_no_trace(
     backend.check()
 
 
-@pytest.mark.parametrize("wrong", [record(), record("a" * 201), record("s/x/0"), record("a\x00")])
-def test_a_tag_over_the_bound_is_refused(one: LocalLog, wrong: AppendRecord) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        record(),
+        record(""),
+        record("a\x00"),
+        record("a" * 201),
+        record("s/x/0"),
+        record("t/query"),
+        record(*(str(each) for each in range(TAGS_MAX + 1))),
+        record("a", producer="\x01"),
+    ],
+    ids=["none", "empty", "control", "long", "stream's", "query's", "many", "producer"],
+)
+def test_a_tag_over_the_bound_or_of_the_log_itself_is_refused(
+    one: LocalLog, wrong: AppendRecord
+) -> None:
     assert refused(one, wrong) == "bad_tag"
+    with one.reading() as view:
+        assert view.next_lsn == 1
+
+
+def test_a_record_has_as_many_tags_as_it_may(backend: Backend, one: LocalLog) -> None:
+    tags = [str(each) for each in range(TAGS_MAX)]
+    lsn = one.run(record(*tags))
+    backend.settle()
+    for log in backend.clients:
+        with log.reading() as view:
+            assert {view.tail(tag) for tag in tags} == {lsn}
+    backend.check()
 
 
 def test_refusals_are_the_same_sentence_on_both(backend: Backend, other: LocalLog) -> None:

@@ -13,7 +13,7 @@ from penstock.errors import BadCall, PenstockError
 from penstock.log import invariants, repair
 from penstock.log.contract import AppendRecord, Operation, SetAux
 from penstock.log.embedded import EmbeddedLog
-from penstock.log.records import AUX_BYTES_MAX, RECORD_WINDOW, TAGS_MAX
+from penstock.log.records import RECORD_WINDOW
 from penstock.log.subscription import ENTRIES_MAX
 from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Instance, Lsn
@@ -114,25 +114,6 @@ def test_the_producer_unused_longest_is_forgotten_as_a_whole(log: EmbeddedLog) -
     assert log.run(record("a", producer="b", seq=0)) == 6
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        record(),
-        record(""),
-        record("a\x00b"),
-        record("a" * 201),
-        record("s/stream/0"),
-        record("t/query"),
-        record(*(str(each) for each in range(TAGS_MAX + 1))),
-        record("a", producer="\x01"),
-    ],
-)
-def test_a_tag_over_the_bound_or_of_the_log_itself_is_refused(
-    log: EmbeddedLog, wrong: AppendRecord
-) -> None:
-    assert code(log, wrong) == "bad_tag"
-
-
 def test_a_record_over_the_bound_is_refused_with_both_sizes(log: EmbeddedLog) -> None:
     with pytest.raises(BadCall, match=r"1048577 bytes.* at most 1048576"):
         log.run(record("a", payload=bytes((1 << 20) + 1)))
@@ -144,7 +125,6 @@ def test_auxiliary_data_is_replaced_and_outlives_a_restart(tmp_path: Path) -> No
     assert log.run(SetAux(lsn, b"one")) == lsn
     log.run(SetAux(lsn, b"two"))
     assert code(log, SetAux(Lsn(lsn + 1), b"x")) == "unknown_entries"
-    assert code(log, SetAux(lsn, bytes(AUX_BYTES_MAX + 1))) == "entry_too_large"
     log.close()
     again = EmbeddedLog.open(tmp_path / "data")
     with again.reading() as view:
