@@ -74,13 +74,14 @@ def test_a_reader_that_cannot_be_told_holds_up_no_answer(
 
 
 def test_a_half_published_operation_is_taken_back_though_that_failed_at_first(
-    log: JetStreamLog, monkeypatch: pytest.MonkeyPatch
+    servers: JetStreamBackend, log: JetStreamLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jetstream_log, "OPEN_S_MAX", 0.1)
     monkeypatch.setattr(jetstream_log, "WATCH_S", 0.05)
     log.run(make())
-    monkeypatch.setattr(log, "reading", once(log.reading, lmdb.ReadersFullError("too many")))
-    monkeypatch.setattr(log, "_void", once(log._void, OSError("not connected")))
+    for each in servers.clients:
+        failing = once(each.reading, lmdb.ReadersFullError("too many"))
+        monkeypatch.setattr(each, "reading", failing)
     first, _ = messages(OperationId(b"deadserv", 1), rows(draft(0, 1), draft(1, 2)))
     connection = log._connection
     subject = f"{connection.address.name}.{first.subject}"

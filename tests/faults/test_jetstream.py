@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
 import logging
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +25,7 @@ from penstock.model.ids import Lsn
 from penstock.settings import Settings
 from penstock.testing.nats_servers import NatsServers, nats_program
 from support.backends import content, end_of, wait_for
-from support.http_server import Served, table
+from support.http_server import Answer, Served, table
 from support.logs import draft, make, mark, pending, take
 from support.processes import wait_until
 
@@ -32,6 +35,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 WRITERS = 6
+STOP_S_MAX = 1
 
 
 @pytest.fixture
@@ -188,6 +192,58 @@ def test_a_server_killed_and_restarted_without_its_folder_builds_it_anew(
         again = server.append(table(29), Penstock_Producer="p", Penstock_Sequence="29")
         assert again.json()["duplicate"] is True
         assert server.values() == list(range(30))
+
+
+def test_a_server_without_a_quorum_stops_in_time_and_what_it_left_unanswered_counts_once(
+    nats: NatsServers, tmp_path: Path
+) -> None:
+    options = ("--log", nats.url, "--set", f"stop_s_max={STOP_S_MAX}", "--set", "collect_s=0")
+    answers: list[int] = []
+    said: list[str] = []
+    with Served(tmp_path / "data", *options) as server:
+        for stream in ("s", "old"):
+            assert server.make(stream).status == 201
+            assert server.append(table(0), stream, **sequence(0)).status == 200
+        assert server.append(table(1), "old", **sequence(1)).status == 200
+        assert server.ask("PATCH", "/streams/old", {"bytes_max": 1}).status == 200
+        for number in (1, 2):
+            nats.kill(number)
+        asking = [
+            threading.Thread(target=ask, args=(answers, each), daemon=True)
+            for each in (
+                lambda: server.append(table(1), **sequence(1)),
+                lambda: server.ask("POST", "/collect"),
+            )
+        ]
+        threading.Thread(target=said.extend, args=(server.process.stderr,), daemon=True).start()
+        for thread in asking:
+            thread.start()
+        wait_until("it says so", lambda: "2 operations wait" in "".join(said))
+        began = time.monotonic()
+        server.process.terminate()
+        assert server.process.wait(120) == 0
+        # And what it takes to cut connections and to close the log, on a machine that is busy.
+        assert time.monotonic() - began < 2 * STOP_S_MAX + 30
+        for thread in asking:
+            thread.join(120)
+    assert 200 not in answers, "nobody can know yet whether it takes place"
+    assert json.loads((tmp_path / "data" / "index.json").read_text())["running"] is False
+    for number in (1, 2):
+        nats.start(number)
+    nats.wait_ready()
+    with Served(tmp_path / "data", *options) as server:
+        assert server.append(table(1), **sequence(1)).status == 200
+        assert server.append(table(2), **sequence(2)).status == 200
+        assert server.values() == [0, 1, 2]
+
+
+def sequence(number: int) -> dict[str, str]:
+    return {"Penstock_Producer": "p", "Penstock_Sequence": str(number)}
+
+
+def ask(answers: list[int], what: Callable[[], Answer]) -> None:
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        answers.append(what().status)
 
 
 def test_two_servers_in_front_of_one_log_are_one_log_to_their_clients(
