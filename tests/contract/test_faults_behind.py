@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,9 @@ def test_messages_that_could_not_be_applied_at_first_are_applied_then(
     servers.purge(0)
     failing = once(getattr(Applier, part), ApiError(503, 0, "no server of it answers"))
     monkeypatch.setattr(Applier, part, failing)
-    servers.rebuild(1)
+    rebuilding = threading.Thread(target=servers.rebuild, args=(1,), daemon=True)
+    rebuilding.start()
+    rebuilding.join(120)
+    assert not rebuilding.is_alive()
     assert works(servers.clients[1])
     servers.check()
