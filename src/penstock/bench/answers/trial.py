@@ -3,8 +3,9 @@
 A trial goes, in this order:
 
 1. half of the input is there; every query takes one commit of each of its inputs per batch;
-2. when each has committed something, the server is killed and started again; when each has
-   committed some batches, one more commit comes, and the driver is killed at it;
+2. when each has committed something, an outage of the caller's begins, if there is one, and the
+   server is killed and started again; when each has committed some batches the outage ends, one
+   more commit comes, and the driver is killed at it;
 3. the oracle looks at what was committed by then, while nobody writes;
 4. the rest of the input comes, a new driver works it off from the checkpoints and stops;
 5. the oracle looks at everything.
@@ -49,6 +50,8 @@ DIFFERENCES_KEPT = 5
 Tell = Callable[[str], None]
 """Called once for every batch of every stage, with what is being done."""
 Open = Callable[[Setup, Address | None], Engine]
+Outage = contextlib.AbstractContextManager[object]
+"""Entered where something beside the server is to fail, left where it is to come back."""
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -96,6 +99,7 @@ class Trial:
         opening: Open = Engine,
         clock: Clock = SYSTEM_CLOCK,
         log: str | None = None,
+        outage: Outage | None = None,
     ) -> None:
         self.group = group
         self.size = size
@@ -107,6 +111,7 @@ class Trial:
         self._clock = clock
         self._log = log
         """Where the log is kept, if not in a folder."""
+        self._outage = contextlib.nullcontext() if outage is None else outage
         self._closing = contextlib.ExitStack()
         self._told: dict[str, int] = {}
 
@@ -157,11 +162,12 @@ class Trial:
         with self._engine() as engine:
             self.ids = self._start(engine)
             self._wait(engine, lambda: all(count > 0 for count in self._told.values()))
-            self._kill_server()
-            self._wait(
-                engine,
-                lambda: all(count >= BATCHES_BEFORE_THE_KILL for count in self._told.values()),
-            )
+            with self._outage:
+                self._kill_server()
+                self._wait(
+                    engine,
+                    lambda: all(count >= BATCHES_BEFORE_THE_KILL for count in self._told.values()),
+                )
             self._feed.append(1)  # 2
             self._clock.sleep(INTO_A_BATCH_S)
             engine.kill()
