@@ -12,8 +12,17 @@ from support.processes import ServerProcess
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tmp_path / "data").start()
+def log_options(request: pytest.FixtureRequest) -> list[str]:
+    """Where a server keeps its log: in its folder, or in the stream of JetStream a test names."""
+    stream = getattr(request, "param", None)
+    if stream is None:
+        return []
+    return ["--log", f"{request.getfixturevalue('nats').url}/{stream}"]
+
+
+@pytest.fixture
+def server(tmp_path: Path, log_options: list[str]) -> Iterator[ServerProcess]:
+    process = ServerProcess(tmp_path / "data", *log_options).start()
     process.client().create("events", EVENTS, substreams=2, key="key")
     yield process
     process.stop()

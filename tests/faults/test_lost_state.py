@@ -46,8 +46,8 @@ NO_CHANGE_LOGS = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tmp_path / "data", *AT_ONCE).start()
+def server(tmp_path: Path, log_options: list[str]) -> Iterator[ServerProcess]:
+    process = ServerProcess(tmp_path / "data", *AT_ONCE, *log_options).start()
     process.client().create("events", EVENTS, substreams=2, key="key")
     # For the oracle, which reads all of it.
     process.client().register("oracle", "events")
@@ -121,19 +121,23 @@ def lose_snapshots(checkpoint: Path) -> None:
             path.unlink()
 
 
-CASES: dict[str, tuple[Callable[[Path], None], dict[str, str]]] = {
-    "all of it": (lose_all, {}),
-    "the snapshots": (lose_snapshots, {}),
-    "all of it in format 1": (lose_all, FORMAT_1),
-    "all of it without change logs": (lose_all, NO_CHANGE_LOGS),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("log_options", "lose", "more"),
+    [
+        # With the log in a folder all of it is lost below, again and again.
+        pytest.param("lost_state", lose_all, {}, id="all of it, the log in JetStream"),
+        pytest.param(None, lose_snapshots, {}, id="the snapshots"),
+        pytest.param(None, lose_all, FORMAT_1, id="all of it in format 1"),
+        pytest.param(None, lose_all, NO_CHANGE_LOGS, id="all of it without change logs"),
+    ],
+    indirect=["log_options"],
+)
 def test_a_query_goes_on_from_the_log_when_the_location_has_lost_its_state(
-    server: ServerProcess, tmp_path: Path, case: str
+    server: ServerProcess,
+    tmp_path: Path,
+    lose: Callable[[Path], None],
+    more: dict[str, str],
 ) -> None:
-    lose, more = CASES[case]
     conf = settings("log", more)
     client = server.client()
     folder = tmp_path / "job"

@@ -1,5 +1,7 @@
 """The job that fault tests kill: a stateful query and one whose output is never twice the same.
 
+Others are there to be asked for by name: `twins` writes every event to two streams.
+
 Run as a script with one JSON argument. It writes what it is doing to the `status` file and runs
 until it is stopped, until a query fails, or, with `available_now`, until the input is read.
 """
@@ -19,6 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import penstock
 
@@ -55,6 +58,20 @@ def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery
         .option("maxRowsPerTrigger", job.get("rows_per_batch", 2000))
         .load("events")
     )
+    writer = (
+        writer_of(name, events)
+        .queryName(name)
+        .option("checkpointLocation", str(Path(job["folder"]) / "checkpoints" / name))
+    )
+    if job.get("available_now"):
+        writer = writer.trigger(availableNow=True)
+    return writer.start() if name == "twins" else writer.start(name)
+
+
+def writer_of(name: str, events: DataFrame) -> DataStreamWriter:
+    if name == "twins":
+        outputs = penstock.Outputs(lefts=copies(events), rights=events.select("n", "value"))
+        return outputs.writeStream.option("lefts.substreams", 2).option("lefts.key", "n")
     made: dict[str, tuple[DataFrame, str, str]] = {
         "totals": (totals(events), "update", "key"),
         "copies": (copies(events), "append", "n"),
@@ -62,17 +79,8 @@ def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery
         "pairs": (pairs(events), "append", "n"),
     }
     frame, mode, key = made[name]
-    writer = (
-        frame.writeStream.format("penstock")
-        .queryName(name)
-        .outputMode(mode)
-        .option("checkpointLocation", str(Path(job["folder"]) / "checkpoints" / name))
-        .option("substreams", 2)
-        .option("key", key)
-    )
-    if job.get("available_now"):
-        writer = writer.trigger(availableNow=True)
-    return writer.start(name)
+    writer = frame.writeStream.format("penstock").outputMode(mode)
+    return writer.option("substreams", 2).option("key", key)
 
 
 def totals(events: DataFrame) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import duckdb
@@ -11,6 +12,7 @@ from penstock.client import Client
 
 EVENTS = "n bigint, key bigint, value bigint"
 KEYS = 50
+TWINS = ("lefts", "rights")
 
 
 def events(first: int, count: int) -> pa.Table:
@@ -113,4 +115,72 @@ def check_copies(client: Client, query: str) -> int:
     return int(prefix.num_rows)
 
 
-_CHECKS = {"totals": check_totals, "copies": check_copies}
+def check_twins(client: Client, query: str) -> int:
+    """At every marker both streams have one row of each event that was read by then."""
+    read = lsn = total = 0
+    for marker in client.markers(query):
+        position = marker["positions"]["events"]
+        wanted = sorted(client.read("events", read, position)["n"].to_pylist())
+        for stream in TWINS:
+            assert numbers(client, stream, lsn, marker["lsn"]) == wanted, (stream, marker)
+        read, lsn, total = position, marker["lsn"], total + len(wanted)
+    return total
+
+
+def numbers(client: Client, stream: str, after: int, until: int) -> list[int]:
+    return sorted(client.read(stream, after, until)["n"].to_pylist())
+
+
+class TwinsReader:
+    """Reads both streams of `twins` in a thread as they grow, up to where one of them got to.
+
+    What either shows of a batch must then be there in the other, too.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.rows = 0
+        """Of each stream, compared so far."""
+        self._client = client
+        self._at = 0
+        self._stop = threading.Event()
+        self._failed: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> TwinsReader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        if self._failed:
+            raise self._failed[0]
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(0.01) and not self._are_there():
+                pass
+            for ahead in itertools.cycle(TWINS):
+                # Asked before the last look, so that nothing committed by then is left out.
+                is_last = self._stop.wait(0.01)
+                self._look(ahead)
+                if is_last:
+                    return
+        except BaseException as error:
+            self._failed.append(error)
+
+    def _are_there(self) -> bool:
+        return {one.name for one in self._client.streams()} >= set(TWINS)
+
+    def _look(self, ahead: str) -> None:
+        until = self._client.position(ahead)
+        if until == self._at:
+            return
+        left, right = (numbers(self._client, stream, self._at, until) for stream in TWINS)
+        assert left == right, f"up to {until}, where {ahead} is, the two streams differ"
+        self._at = until
+        self.rows += len(left)
+
+
+_CHECKS = {"totals": check_totals, "copies": check_copies, "twins": check_twins}
