@@ -17,6 +17,7 @@ from penstock.log.jetstream import log as jetstream_log
 from penstock.log.jetstream.address import log_address
 from penstock.log.jetstream.codec import OperationId, messages
 from penstock.log.jetstream.log import JetStreamLog
+from penstock.log.jetstream.replay import open_operation
 from penstock.log.jetstream.stream import Agreed, create_stream
 from penstock.log.upkeep import TrimStream, TrimTag
 from penstock.model.ids import Lsn, StreamName
@@ -94,12 +95,36 @@ def test_an_operation_that_a_dead_server_left_half_published_is_taken_back(
     log.run(make())
     first, _ = messages(OperationId(b"deadserv", 1), rows(draft(0, 1), draft(1, 2)))
     publish(log, first.subject, first.body)
-    with log.subscribe(["a"]) as reader:
-        lsn = log.run(record("a"))
-        assert [entry.head.lsn for entry in reader.next(60)] == [lsn]
+    with log.subscribe(["s/s/0"]) as reader:
+        (lsn,) = log.run(rows(draft(0, 3))).entries
+        assert [entry.head.lsn for entry in reader.next(120)] == [lsn]
     with log.reading() as view:
-        assert view.settled >= lsn
-        assert list(view.tagged("s/s/0")) == []
+        assert view.settled({"s/s/0"}) >= lsn
+        assert list(view.tagged("s/s/0")) == [lsn]
+
+
+def test_an_operation_that_is_half_published_holds_nobody_back_but_the_readers_of_its_tags(
+    opened: Opening,
+) -> None:
+    log = opened()
+    log.run(make(substreams=3))
+    first, last = messages(OperationId(b"stalling", 1), rows(draft(0, 1), draft(1, 2)))
+    publish(log, first.subject, first.body)
+    with (
+        log.subscribe(["a"]) as of_records,
+        log.subscribe(["s/s/2"]) as of_another,
+        log.subscribe(["a", "s/s/0"]) as of_both,
+    ):
+        (lsn,) = log.run(rows(draft(2, 3))).entries
+        recorded = log.run(record("a"))
+        assert [entry.head.lsn for entry in of_records.next(120)] == [recorded]
+        assert [entry.head.lsn for entry in of_another.next(120)] == [lsn]
+        assert of_both.next(0) == []
+        with log.reading() as view:
+            assert open_operation(view) is not None, "nobody has taken it back meanwhile"
+        publish(log, last.subject, last.body)
+        found = of_both.next(120)
+        assert [entry.head.lsn for entry in (*found, *of_both.next(0))] == [lsn - 1, recorded]
 
 
 def test_an_entry_over_the_servers_payload_is_refused_with_both_sizes(

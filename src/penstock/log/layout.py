@@ -103,6 +103,29 @@ class RecordedState(msgspec.Struct, frozen=True, array_like=True):
     lsn: Lsn
 
 
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """A message that waits for the last one of its operation. `tag` is that of its entry; None if
+    that is not known, so that the entry may be of any."""
+
+    publisher: bytes
+    number: int
+    index: int
+    at_ms: int
+    payload: bytes
+    tag: str | None = None
+
+
+class PartTag(msgspec.Struct, frozen=True, array_like=True):
+    """A part read for its tag alone: the payload is passed over where it lies."""
+
+    publisher: msgspec.Raw
+    number: int
+    index: int
+    at_ms: int
+    payload: msgspec.Raw
+    tag: str | None = None
+
+
 class Tables:
     """Handles of the named tables of one open environment; those not there are made."""
 

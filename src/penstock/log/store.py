@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import lmdb
@@ -18,7 +18,15 @@ from penstock.log.contract import (
     StreamRecord,
 )
 from penstock.log.kept import KeptQuestions
-from penstock.log.layout import Buffer, ProducerState, RecordedState, Tables, lsn_key, lsn_of
+from penstock.log.layout import (
+    Buffer,
+    PartTag,
+    ProducerState,
+    RecordedState,
+    Tables,
+    lsn_key,
+    lsn_of,
+)
 from penstock.log.view import Place, ProducerRecord
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
@@ -28,6 +36,7 @@ _decode_covered = msgspec.msgpack.Decoder(Covered).decode
 _decode_producer = msgspec.msgpack.Decoder(ProducerState).decode
 _decode_recorded = msgspec.msgpack.Decoder(RecordedState).decode
 _decode_query = msgspec.msgpack.Decoder(QueryRecord).decode
+_decode_part_tag = msgspec.msgpack.Decoder(PartTag).decode
 _decode_number = msgspec.msgpack.Decoder(int).decode
 
 
@@ -58,12 +67,15 @@ class StoreView(KeptQuestions):
     def next_lsn(self) -> Lsn:
         return Lsn(self.counter("next_lsn", 1))
 
-    @property
-    def settled(self) -> Lsn:
-        """No entry at or before this place is still to come: an entry of an operation whose other
-        entries are on their way has its place and is not there yet."""
+    def settled(self, tags: Container[str]) -> Lsn:
+        """No entry with any of the tags is still to come at or before this place: an entry of an
+        operation whose other entries are on their way has its place and is not there yet."""
         with self.txn.cursor(db=self.tables["parts"]) as cursor:
-            return Lsn((lsn_of(cursor.key()) if cursor.first() else self.next_lsn) - 1)
+            for key, part in cursor:
+                tag = _decode_part_tag(part).tag
+                if tag is None or tag in tags:
+                    return Lsn(lsn_of(key) - 1)
+        return Lsn(self.next_lsn - 1)
 
     def places(self, count: int) -> tuple[Place, ...]:
         if self._places is not None and count > 0:

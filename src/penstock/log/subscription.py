@@ -137,7 +137,7 @@ class Subscription:
             with self._reading() as view:
                 if view.next_lsn - 1 > told:
                     looked_at = set(self.tags)
-                settled = view.settled
+                settled = view.settled(self.tags)
                 found, self.after, left = _following(view, looked_at, self.after, settled)
         except BaseException:
             self._look_again(looked_at)

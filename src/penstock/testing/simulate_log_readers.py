@@ -160,7 +160,7 @@ class RawReader(Client):
         check_moved(call)
 
     def until(self, view: StoreView) -> Lsn:
-        return view.settled
+        return view.settled(self.tags)
 
     def entries(self, view: StoreView, first: Lsn, last: Lsn) -> Iterator[Entry]:
         lsns = heapq.merge(*(view.tagged(tag, first) for tag in self.tags))

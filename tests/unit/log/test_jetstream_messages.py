@@ -154,10 +154,11 @@ def test_nothing_is_seen_of_an_operation_until_its_last_message(stream: Stream) 
     stream.put(first, second)
     view = stream.view()
     assert list(view.tagged("s/s/0")) == []
-    assert view.settled == 2
+    assert view.settled({"s/s/0", "a"}) == 2
+    assert view.settled({"s/s/1", "a"}) == 4
     assert open_operation(view) == (ME, 2)
     assert stream.put(last) == [(3, 4, 5)]
-    assert stream.view().settled == 5
+    assert stream.view().settled({"s/s/0"}) == 5
 
 
 def test_an_operation_that_lacks_a_message_is_void_and_late_ones_change_nothing(
@@ -168,7 +169,7 @@ def test_an_operation_that_lacks_a_message_is_void_and_late_ones_change_nothing(
     answers = stream.put(first, last)
     assert isinstance(answers[1], Void)
     assert stream.put(second, first, last) == [None, None, None]
-    assert stream.view().settled == stream.last
+    assert stream.view().settled({"s/s/0"}) == stream.last
     assert list(stream.view().tagged("s/s/0")) == []
 
 

@@ -195,6 +195,17 @@ def contended(operation: Operation) -> str | None:
     return _subjects(operation)[0] if isinstance(operation, TakeQuery | Mark) else None
 
 
+def tag_of(subject: str) -> str | None:
+    """The tag whose entries the messages of a subject carry; None: of several tags."""
+    kind, _, rest = subject.partition(".")
+    if kind == "s":
+        stream, _, substream = rest.partition(".")
+        return f"s/{text_of(stream)}/{substream}"
+    if kind in ("t", "f"):
+        return f"{kind}/{text_of(rest)}"
+    return text_of(rest) if kind == "x" else None
+
+
 def token(text: str) -> str:
     """Text as one token of a subject: what a subject cannot hold is written as `=` and a byte in
     hex, so that no two texts meet."""

@@ -14,8 +14,8 @@ import msgspec
 
 from penstock.log.contract import Operation
 from penstock.log.effects import Effects
-from penstock.log.jetstream.codec import VOID, Meta, OperationId, decode, operation_of
-from penstock.log.layout import Tables, lsn_key, lsn_of
+from penstock.log.jetstream.codec import VOID, Meta, OperationId, decode, operation_of, tag_of
+from penstock.log.layout import Part, Tables, lsn_key, lsn_of
 from penstock.log.store import StoreView
 from penstock.log.view import Place
 from penstock.log.writer import News, decided
@@ -51,16 +51,6 @@ class Outcome(NamedTuple):
 
 class Void:
     """The answer of an operation that did not take place, because a message of it was missing."""
-
-
-class Part(msgspec.Struct, frozen=True, array_like=True):
-    """A message that waits for the last one of its operation."""
-
-    publisher: bytes
-    number: int
-    index: int
-    at_ms: int
-    payload: bytes
 
 
 _decode_part = msgspec.msgpack.Decoder(Part).decode
@@ -107,7 +97,7 @@ class Replay:
         if meta.kind == VOID:
             return self._void(meta.id, message.lsn)
         if not meta.is_last:
-            self._keep(meta, payload, message.lsn)
+            self._keep(meta, payload, message)
             return None
         return self._complete(meta, payload, message.lsn)
 
@@ -140,13 +130,13 @@ class Replay:
         self._remember(id, lsn)
         return Outcome(id, Void())
 
-    def _keep(self, meta: Meta, payload: bytes, lsn: Lsn) -> None:
+    def _keep(self, meta: Meta, payload: bytes, message: Delivered) -> None:
         key = _key(meta.id) + _INDEX.pack(meta.index)
         if self._view.get("parts_of", key) is not None:
             return
-        part = Part(*meta.id, meta.index, self._at_ms, payload)
-        self._put("parts", lsn_key(lsn), _encode(part))
-        self._put("parts_of", key, lsn_key(lsn))
+        part = Part(*meta.id, meta.index, self._at_ms, payload, tag_of(message.subject))
+        self._put("parts", lsn_key(message.lsn), _encode(part))
+        self._put("parts_of", key, lsn_key(message.lsn))
 
     def _parts(self, id: OperationId) -> dict[int, tuple[Lsn, Part]]:
         found = {}

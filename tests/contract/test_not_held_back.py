@@ -1,0 +1,46 @@
+"""Nothing a producer leaves unfinished keeps a reader from what another has committed."""
+
+from __future__ import annotations
+
+from penstock.log.classify import Classifier, Committed
+from penstock.log.facts import fact_of
+from penstock.log.local import LocalLog
+from penstock.log.subscription import Subscription
+from support.backends import Backend
+from support.logs import draft, make, mark, pending, stamp, take, values_of
+
+
+def shown(reader: Subscription, classifier: Classifier) -> list[int]:
+    """The values that the next commit shows; waits for one."""
+    while True:
+        entries = reader.next(120)
+        assert entries, "no commit has come"
+        facts = [fact for entry in entries if (fact := fact_of(entry)) is not None]
+        verdicts = [verdict for fact in facts for verdict in classifier.feed(fact)]
+        found = [one.payload for one in verdicts if isinstance(one, Committed)]
+        if found:
+            return [value for payload in found if payload for value in values_of(payload)]
+
+
+def test_a_producer_that_stalls_keeps_no_other_ones_commits_from_a_reader(
+    backend: Backend, one: LocalLog, other: LocalLog
+) -> None:
+    # Both write to the same substream, one through each client. Each commit is read before the
+    # next batch is begun: none comes a batch late.
+    one.run(make())
+    one.run(take("stalls"))
+    one.run(take("goes on"))
+    backend.settle()
+    classifier = Classifier()
+    with other.subscribe(["s/s/0"]) as reader:
+        left = one.run(pending(draft(0, -1), draft(0, -2), by=stamp("stalls")))
+        for batch in range(5):
+            one.run(pending(draft(0, -3), by=stamp("stalls", batch=1)))
+            by = stamp("goes on", batch=batch)
+            entries = other.run(pending(draft(0, batch), draft(0, batch + 10), by=by))
+            other.run(mark(*entries, query="goes on", batch=batch))
+            assert shown(reader, classifier) == [batch, batch + 10]
+        one.run(mark(*left, query="stalls"))
+        assert shown(reader, classifier) == [-1, -2], "and what it left counts when it comes back"
+    assert classifier.unknown == 5
+    backend.check()
