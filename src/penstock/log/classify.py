@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 import msgspec
 
-from penstock.errors import Bug
+from penstock.errors import BadCall, Bug
 from penstock.log.duplicates import Duplicates, Seen
 from penstock.log.facts import Fact, Marks, Plain, Raw, Takes
 from penstock.model.ids import BEFORE_ALL, Instance, Lsn
@@ -60,20 +61,23 @@ class Bounds(msgspec.Struct, frozen=True):
     `unknown_bytes_max`: further payloads are read again when their marker comes. `unknown_max`:
     the producer with the most entries is set aside, and read again when its marker comes.
     `producers_max`: the producer silent longest is forgotten, which is safe because markers count
-    upwards; of producers that commit themselves, see `Duplicates`.
+    upwards; of producers that commit themselves, see `Duplicates`. `aside_max`: of one that has
+    entries waiting, where they begin is remembered, and one more such producer is refused.
     """
 
     unknown_max: int = 100_000
     unknown_bytes_max: int = 64 << 20
     producers_max: int = 10_000
     repeats_kept_ms: int = 600_000
+    aside_max: int = 100_000
 
 
 class Saved(msgspec.Struct, frozen=True):
     """Where a reader goes on after a restart: feed the log from `first` on.
 
     What commits up to `position` gave out is not given out again. Keep it in one step with what
-    was done with the verdicts.
+    was done with the verdicts. `first` stays where a producer left entries without a marker; take
+    over one that does not come back, which discards them.
     """
 
     position: Lsn = BEFORE_ALL
@@ -103,7 +107,7 @@ class Classifier:
         self._bounds = bounds or Bounds()
         saved = saved or Saved()
         self._lines: OrderedDict[str, _Line] = OrderedDict()  # the longest silent first
-        self._forgotten: Lsn | None = None  # first entry of producers no longer remembered
+        self._away: dict[str, _Line] = {}  # those forgotten but for where their entries begin
         self._count = self._bytes = 0
         self._given = saved.position
         self._next = saved.first
@@ -128,8 +132,8 @@ class Classifier:
 
     def saved(self) -> Saved:
         """Where to go on after what was given out so far."""
-        firsts = [line.first for line in self._lines.values()]
-        waiting = [first for first in (*firsts, self._forgotten) if first is not None]
+        lines = chain(self._lines.values(), self._away.values())
+        waiting = [line.first for line in lines if line.first is not None]
         return Saved(self._given, min(waiting, default=self._next), self._repeats.saved())
 
     def feed(self, fact: Fact) -> list[Verdict]:
@@ -177,7 +181,7 @@ class Classifier:
         """The producer's line; a newer instance discards what older ones left."""
         line = self._lines.get(producer)
         if line is None:
-            line = self._lines[producer] = _Line(instance, aside=self._forgotten)
+            line = self._lines[producer] = self._away.pop(producer, _Line(instance))
             if len(self._lines) > self._bounds.producers_max:
                 self._forget()
         self._lines.move_to_end(producer)
@@ -189,11 +193,18 @@ class Classifier:
         return line, left
 
     def _forget(self) -> None:
-        _, line = self._lines.popitem(last=False)
-        first = line.first
+        producer, line = self._lines.popitem(last=False)
+        line.aside = line.first
         self._release(line)
-        if first is not None:
-            self._forgotten = first if self._forgotten is None else min(first, self._forgotten)
+        if line.aside is None:
+            return
+        if len(self._away) >= self._bounds.aside_max:
+            raise BadCall(
+                f"the producer {producer!r} is one too many of {len(self._away) + 1} whose entries "
+                "wait for a marker; take over those that do not come back, or raise aside_max",
+                code="too_many_producers",
+            )
+        self._away[producer] = line
 
     def _hold(self, line: _Line, fact: Raw) -> None:
         if self._bytes + _size(fact) > self._bounds.unknown_bytes_max:

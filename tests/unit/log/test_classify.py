@@ -124,6 +124,31 @@ def test_a_producer_forgotten_with_entries_waiting_is_read_again() -> None:
     assert committed(reader, [marks(4, 2, producer="b")], facts) == [(2, 4)]
 
 
+def test_a_forgotten_producer_costs_others_nothing_and_is_let_go_when_it_is_settled() -> None:
+    reader = Classifier(Bounds(producers_max=1))
+    for fact in (raw(1, producer="a"), raw(2, producer="b"), raw(3, producer="c")):
+        reader.feed(fact)
+    assert reader.feed(marks(4, 3, producer="c")) == [Committed(Lsn(3), Lsn(4), b"x")]
+    assert reader.saved().first == 1
+    assert reader.feed(Takes(Lsn(5), "a", Instance(2))) == []
+    assert reader.saved().first == 2
+    (asked,) = reader.feed(marks(6, 2, producer="b"))
+    assert isinstance(asked, Recall)
+    assert asked.first == 2
+    assert len(reader.recall(asked, [raw(2, producer="b")])) == 1
+    assert reader.saved().first == 7
+    assert reader.feed(raw(7, producer="d")) == []
+    assert reader.feed(marks(8, 7, producer="d")) == [Committed(Lsn(7), Lsn(8), b"x")]
+
+
+def test_a_producer_with_entries_waiting_is_refused_where_no_place_is_left_to_remember() -> None:
+    reader = Classifier(Bounds(producers_max=1, aside_max=2))
+    for lsn in (1, 2, 3):
+        reader.feed(raw(lsn, producer=f"q{lsn}"))
+    with pytest.raises(BadCall, match=r"'q3' is one too many of 3 .*raise aside_max"):
+        reader.feed(raw(4, producer="q4"))
+
+
 def test_entries_must_come_in_order() -> None:
     reader = Classifier()
     reader.feed(raw(2))
