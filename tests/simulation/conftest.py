@@ -6,10 +6,23 @@ import pytest
 
 QUICK = 40
 ALL = 300
+LOG_QUICK = 25
+LOG_ALL = 400
 
 
 @pytest.fixture
-def seeds(request: pytest.FixtureRequest) -> range:
-    """The seeds of one kind of world. Whoever leaves Spark out wants an answer in seconds."""
-    chosen: str = request.config.getoption("markexpr")
-    return range(QUICK if "not spark" in chosen else ALL)
+def is_quick(request: pytest.FixtureRequest) -> bool:
+    """Whoever leaves Spark out wants an answer in seconds."""
+    return "not spark" in request.config.getoption("markexpr")
+
+
+@pytest.fixture
+def seeds(is_quick: bool) -> range:
+    """The seeds of one kind of world."""
+    return range(QUICK if is_quick else ALL)
+
+
+@pytest.fixture
+def log_seeds(is_quick: bool) -> int:
+    """How many seeds each kind of world of the log has to itself."""
+    return LOG_QUICK if is_quick else LOG_ALL

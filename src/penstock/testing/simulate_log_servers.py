@@ -94,6 +94,7 @@ class Server:
         if self.cluster.alone:
             applied = self.replica.apply(call.operation, self.cluster.now_ms)
             self.replica.sync()
+            self.cluster.touched = self
             self.operations += 1
             self.cluster.observe(self.slot, self.operations, call.operation, applied)
             self.cluster.answer(self, call, applied)
@@ -110,6 +111,7 @@ class Server:
 
     def follow(self) -> None:
         """Apply one message; a void operation of this server's own is published again."""
+        self.cluster.touched = self
         if self.cluster.base.is_needed(self.replica):
             self.cluster.base.bring_up(self.replica, self.cluster.stream)
             return
@@ -181,6 +183,7 @@ class Cluster:
         self.late: list[Message] = []  # second copies, beyond what the stream itself recognises
         self.mail: list[Mail] = []
         self.observe: Observe = lambda server, place, operation, outcome: None
+        self.touched: Server | None = None  # whose copy has changed last
         self.servers = [server(self, slot, replica) for slot in range(setup.servers)]
 
     def close(self) -> None:
