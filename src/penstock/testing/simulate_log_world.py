@@ -246,9 +246,9 @@ def simulate_log(
 
     Every operation applied is checked against what came before it, every read against what is
     committed; every `CHECK_EVERY` steps the copy that changed last is checked as a whole, and in
-    the end all of them are. After some hundred steps nothing crashes any more, and all input must come out everywhere.
-    Raises `Violation` with the last faults as a story; the same seed tells the same story. `setup`
-    fixes what is otherwise drawn from the seed.
+    the end all of them are. After some hundred steps nothing crashes any more, and all input must
+    come out everywhere. Raises `Violation` with the last faults as a story; the same seed tells the
+    same story. `setup` fixes what is otherwise drawn from the seed.
     """
     world = LogWorld(seed, setup, parts or LogParts())
     try:
