@@ -1,27 +1,37 @@
-"""A wall clock that jumps by a day, either way, while the log is used."""
+"""A wall clock that jumps by a day, either way, while the log is used: the server's own, or that of
+the machine which stamps the messages in JetStream."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import Fenced
 from penstock.log import invariants
 from penstock.log.collector import Collector
 from penstock.log.contract import AppendRows
 from penstock.log.embedded import EmbeddedLog
 from penstock.log.index import earliest, latest, position_at
+from penstock.log.jetstream import follower
+from penstock.log.jetstream.address import log_address
+from penstock.log.jetstream.log import JetStreamLog
+from penstock.log.jetstream.replay import Delivered
+from penstock.log.local import LocalLog
 from penstock.log.upkeep import AlterStream, Move, MovePosition, Register, Retention
 from penstock.model.ids import Lsn, StreamName
 from penstock.settings import Settings
+from penstock.testing.nats_servers import NatsServers
 from support.logs import ManualClock, draft, make, mark, pending, rows, stamp, take
 
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
 START_MS = 10 * DAY_MS
 S = StreamName("s")
+NUMBERS = itertools.count()
 SETTINGS = Settings(
     trim_after_ms=1_000, consumer_away_ms_max=2 * MINUTE_MS, producer_idle_ms_max=10 * MINUTE_MS
 )
@@ -37,33 +47,72 @@ class WallClock(ManualClock):
         return self.now_ms + self.wrong_ms
 
 
+class WaitingClock:
+    """The same wall time, for a server that waits for messages meanwhile."""
+
+    def __init__(self, wall: WallClock) -> None:
+        self._wall = wall
+
+    def wall_ms(self) -> int:
+        return self._wall.wall_ms()
+
+    def monotonic_s(self) -> float:
+        return SYSTEM_CLOCK.monotonic_s()
+
+    def sleep(self, seconds: float) -> None:
+        SYSTEM_CLOCK.sleep(seconds)
+
+
+@pytest.fixture(params=["embedded", "jetstream"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
 def clock() -> WallClock:
     return WallClock(START_MS)
 
 
 @pytest.fixture
-def log(tmp_path: Path, clock: WallClock) -> Iterator[EmbeddedLog]:
-    log = EmbeddedLog.open(tmp_path / "data", SETTINGS, clock=clock)
+def log(
+    kind: str,
+    tmp_path: Path,
+    clock: WallClock,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[LocalLog]:
+    log: LocalLog
+    if kind == "embedded":
+        log = EmbeddedLog.open(tmp_path / "data", SETTINGS, clock=clock)
+    else:
+
+        def stamped(lsn: Lsn, at_ms: int, subject: str, body: bytes) -> Delivered:
+            del at_ms
+            return Delivered(lsn, clock.wall_ms(), subject, body)
+
+        monkeypatch.setattr(follower, "Delivered", stamped)
+        servers: NatsServers = request.getfixturevalue("nats")
+        address = log_address(f"{servers.url}/jumps-{next(NUMBERS)}")
+        log = JetStreamLog.open(tmp_path / "index", address, SETTINGS, WaitingClock(clock))
     log.run(make())
     yield log
     invariants.check(log)
     log.close()
 
 
-def append(log: EmbeddedLog, value: int) -> Lsn:
+def append(log: LocalLog, value: int) -> Lsn:
     position: Lsn = log.run(rows(draft(0, value))).position
     return position
 
 
-def times(log: EmbeddedLog) -> list[int]:
+def times(log: LocalLog) -> list[int]:
     with log.reading() as view:
         stream = view.stream(S)
         assert stream is not None
         return [each.arrived_at_ms for each in view.commits(stream, 0, latest(view, stream))]
 
 
-def first(log: EmbeddedLog) -> Lsn:
+def first(log: LocalLog) -> Lsn:
     with log.reading() as view:
         stream = view.stream(S)
         assert stream is not None
@@ -72,25 +121,26 @@ def first(log: EmbeddedLog) -> Lsn:
 
 @JUMPS
 def test_places_never_go_back_in_time_and_a_time_finds_its_place(
-    log: EmbeddedLog, clock: WallClock, jump_ms: int
+    log: LocalLog, clock: WallClock, jump_ms: int
 ) -> None:
+    places = []
     for wrong_ms in (0, jump_ms, 0, -jump_ms, jump_ms, 0):
         clock.wrong_ms = wrong_ms
         clock.now_ms += 1_000
-        append(log, wrong_ms)
+        places.append(append(log, wrong_ms))
     found = times(log)
     assert found == sorted(found)
     assert found[0] == START_MS + 1_000
     with log.reading() as view:
         stream = view.stream(S)
         assert stream is not None
-        for place, at_ms in enumerate(found, 1):
-            before = [other for other, ms in enumerate(found, 1) if ms < at_ms]
-            assert position_at(view, stream, at_ms) == max(before, default=0), place
+        for at_ms in found:
+            before = [place for place, ms in zip(places, found, strict=True) if ms < at_ms]
+            assert position_at(view, stream, at_ms) == max(before, default=0)
 
 
 def test_rows_under_a_clock_that_jumped_ahead_are_kept_longer_and_none_shorter(
-    log: EmbeddedLog, clock: WallClock
+    log: LocalLog, clock: WallClock
 ) -> None:
     """
     real minutes   0     1     2        62            1 day and 62
@@ -100,25 +150,25 @@ def test_rows_under_a_clock_that_jumped_ahead_are_kept_longer_and_none_shorter(
     """
     log.run(AlterStream(S, retention=Retention(age_ms_max=60 * MINUTE_MS)))
     collector = Collector(log, clock)
-    append(log, 1)
+    oldest = append(log, 1)
     clock.now_ms += MINUTE_MS
     clock.wrong_ms = DAY_MS
     append(log, 2)
     assert collector.collect().entries == 0, "the first is a minute old, whatever the wall says"
     clock.now_ms += MINUTE_MS
     clock.wrong_ms = 0
-    append(log, 3)
+    newest = append(log, 3)
     assert collector.collect().entries == 0
     clock.now_ms += 60 * MINUTE_MS
     collector.collect()
-    assert first(log) == 1
+    assert first(log) == oldest
     clock.now_ms += DAY_MS
     collector.collect()
-    assert first(log) == 3
+    assert first(log) == newest
 
 
 def test_rows_under_a_clock_that_is_behind_count_from_the_jump(
-    log: EmbeddedLog, clock: WallClock
+    log: LocalLog, clock: WallClock
 ) -> None:
     """
     real minutes   0      10 to 50   50      61       109     110
@@ -135,28 +185,28 @@ def test_rows_under_a_clock_that_is_behind_count_from_the_jump(
     clock.wrong_ms = -DAY_MS
     for value in range(2, 7):
         clock.now_ms += 10 * MINUTE_MS
-        append(log, value)
+        sixth = append(log, value)
         collector.collect()
     assert set(times(log)) == {START_MS}
     clock.wrong_ms = 0
-    append(log, 7)
+    seventh = append(log, 7)
     clock.now_ms += 10 * MINUTE_MS
     collector.collect()
     assert first(log) == 0, "nothing is an hour old"
     clock.now_ms += MINUTE_MS
     collector.collect()
-    assert first(log) == 6
+    assert first(log) == sixth
     clock.now_ms += 48 * MINUTE_MS
     collector.collect()
-    assert first(log) == 6
+    assert first(log) == sixth
     clock.now_ms += 2 * MINUTE_MS
     collector.collect()
-    assert first(log) == 7
+    assert first(log) == seventh
 
 
 @JUMPS
 def test_a_consumer_that_is_there_is_not_taken_for_away(
-    log: EmbeddedLog, clock: WallClock, jump_ms: int
+    log: LocalLog, clock: WallClock, jump_ms: int
 ) -> None:
     collector = Collector(log, clock)
     log.run(Register("group", "slow", S, Lsn(0)))
@@ -174,7 +224,7 @@ def test_a_consumer_that_is_there_is_not_taken_for_away(
 
 
 def test_a_consumer_that_is_gone_is_named_once_time_has_passed_again(
-    log: EmbeddedLog, clock: WallClock
+    log: LocalLog, clock: WallClock
 ) -> None:
     collector = Collector(log, clock)
     log.run(Register("group", "gone", S, Lsn(0)))
@@ -187,7 +237,7 @@ def test_a_consumer_that_is_gone_is_named_once_time_has_passed_again(
 
 @JUMPS
 def test_the_fence_counts_instances_and_not_time(
-    log: EmbeddedLog, clock: WallClock, jump_ms: int
+    log: LocalLog, clock: WallClock, jump_ms: int
 ) -> None:
     clock.wrong_ms = jump_ms
     assert log.run(take(run="old")).instance == 1
@@ -204,7 +254,7 @@ def test_the_fence_counts_instances_and_not_time(
 
 @JUMPS
 def test_a_producers_repeat_is_known_across_a_jump(
-    log: EmbeddedLog, clock: WallClock, jump_ms: int
+    log: LocalLog, clock: WallClock, jump_ms: int
 ) -> None:
     sent = AppendRows(S, (draft(0, 1),), "p", 1)
     collector = Collector(log, clock)
@@ -212,8 +262,8 @@ def test_a_producers_repeat_is_known_across_a_jump(
     log.run(Register("group", "g", S, position))
     clock.now_ms += 5_000
     clock.wrong_ms = jump_ms
-    append(log, 2)
-    log.run(MovePosition("group", "g", (Move(S, Lsn(position + 1)),)))
+    second = append(log, 2)
+    log.run(MovePosition("group", "g", (Move(S, second),)))
     collector.collect()
     clock.wrong_ms = 0
     collector.collect()
