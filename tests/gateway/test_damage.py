@@ -38,6 +38,7 @@ def test_a_damaged_end_is_refused_and_cut_off_when_told_to(tmp_path: Path) -> No
     flip(data, DAMAGED.encode())
     said = refusal(data)
     assert "damaged from entry 4 on" in said
+    assert "and 2 whole entries follow it" in said
     assert "restore the data folder from a backup" in said
     assert "--cut-damaged-tail" in said
     with Served(data, "--cut-damaged-tail") as served:
@@ -54,6 +55,17 @@ def test_a_damaged_end_is_refused_and_cut_off_when_told_to(tmp_path: Path) -> No
         assert "removed the entries 4 to 6 (3 of them)" in served.process.communicate()[1]
     with Served(data) as served:
         assert served.values() == [1, 2, 3, 40]
+
+
+def test_an_end_of_which_nothing_is_whole_is_not_cut_off_unasked(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Served(data) as served:
+        served.make()
+        served.append(table(1))
+        served.append(table(2, value=DAMAGED))
+    flip(data, DAMAGED.encode())
+    assert "damaged from entry 2 on" in refusal(data)
+    assert "and no whole entry follows it" in refusal(data)
 
 
 def test_a_cut_puts_queries_back_to_their_last_marker_and_fences_them(tmp_path: Path) -> None:

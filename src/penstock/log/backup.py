@@ -126,11 +126,11 @@ def _moved_on(store: Path, settings: Settings) -> Restored:
         tables = Tables(env)
         with env.begin(write=True) as txn:
             view = StoreView(txn, tables)
-            damaged = first_damaged(view, settings.verify_entries_max, settings.verify_bytes_max)
-            if damaged is not None:
+            found = first_damaged(view, settings.verify_entries_max, settings.verify_bytes_max)
+            if found is not None:
                 raise Damaged(
-                    f"the backup is damaged: entry {damaged} does not match its checksum; take an "
-                    "older one",
+                    f"the backup is damaged: entry {found.first} does not match its checksum; take "
+                    "an older one",
                     code="damaged",
                 )
             if not is_whole(view):

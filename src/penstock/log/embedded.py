@@ -119,14 +119,14 @@ def _verify(
     cut_damaged_tail: bool,
 ) -> repair.Cut | None:
     with env.begin(buffers=True) as txn:
-        first = repair.first_damaged(
+        found = repair.first_damaged(
             StoreView(txn, tables), settings.verify_entries_max, settings.verify_bytes_max
         )
-    if first is None:
+    if found is None:
         return None
     if not cut_damaged_tail:
         env.close()
-        raise repair.refusal(first)
-    cut = repair.cut_from(env, tables, first, settings, clock)
+        raise repair.refusal(found)
+    cut = repair.cut_from(env, tables, found.first, settings, clock)
     _LOG.warning("%s", cut)
     return cut

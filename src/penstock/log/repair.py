@@ -42,10 +42,18 @@ class Cut:
         )
 
 
-def first_damaged(view: StoreView, entries_max: int, bytes_max: int) -> Lsn | None:
+@dataclass(frozen=True)
+class Damage:
+    """The first damaged entry, and how many after it are whole."""
+
+    first: Lsn
+    whole: int
+
+
+def first_damaged(view: StoreView, entries_max: int, bytes_max: int) -> Damage | None:
     """The first damaged entry among the last ones, going back up to either bound."""
-    found: Lsn | None = None
-    seen = size = 0
+    found: Damage | None = None
+    seen = size = whole = 0
     with view.txn.cursor(db=view.tables["entries"]) as cursor:
         for key, stored in cursor.iterprev():
             if seen >= entries_max or size >= bytes_max:
@@ -55,16 +63,22 @@ def first_damaged(view: StoreView, entries_max: int, bytes_max: int) -> Lsn | No
             lsn = lsn_of(key)
             try:
                 layout.decode_payload(lsn, stored)
+                whole += 1
             except Damaged:
-                found = lsn
+                found = Damage(lsn, whole)
     return found
 
 
-def refusal(lsn: Lsn) -> Damaged:
+def refusal(found: Damage) -> Damaged:
+    """Also of an end that is damaged as a whole: every entry there was synced and answered, so it
+    is for whoever runs the server to say that it may go."""
+    follow = (
+        f"{found.whole} whole entries follow it" if found.whole else "no whole entry follows it"
+    )
     return Damaged(
-        f"the log is damaged from entry {lsn} on: its bytes do not match their checksum; restore "
-        "the data folder from a backup, or start once with --cut-damaged-tail, which removes that "
-        "entry and everything after it",
+        f"the log is damaged from entry {found.first} on: its bytes do not match their checksum, "
+        f"and {follow}; restore the data folder from a backup, or start once with "
+        "--cut-damaged-tail, which removes that entry and everything after it, whole or not",
         code="damaged",
     )
 
