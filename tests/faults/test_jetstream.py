@@ -20,13 +20,14 @@ from penstock.errors import Fenced, TryAgain
 from penstock.log import invariants
 from penstock.log.contract import AppendRecord
 from penstock.log.jetstream.address import log_address
-from penstock.log.jetstream.log import JetStreamLog
-from penstock.model.ids import Lsn
+from penstock.log.jetstream.log import PURGE_VERSION, JetStreamLog
+from penstock.log.upkeep import TrimStream
+from penstock.model.ids import Lsn, StreamName
 from penstock.settings import Settings
 from penstock.testing.nats_servers import NatsServers, nats_program
 from support.backends import content, end_of, wait_for
 from support.http_server import Answer, Served, table
-from support.logs import draft, make, mark, pending, take
+from support.logs import draft, make, mark, pending, rows, take
 from support.processes import wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -59,6 +60,12 @@ def wait_for_leader(nats: NatsServers) -> int:
 
     wait_until("the log has a leader", is_there)
     return found[0]
+
+
+def is_even(nats: NatsServers) -> bool:
+    """Whether all servers run and have as many messages of the log."""
+    found = nats.messages("penstock")
+    return len(found) == len(nats.numbers) and len(set(found)) == 1
 
 
 class Load:
@@ -129,6 +136,39 @@ def test_the_leader_is_killed_under_load_and_nothing_is_lost(
     assert content(logs[0]) == content(logs[1])
     for log in logs:
         log.close()
+
+
+def test_servers_killed_around_purges_hold_the_same_messages_afterwards(
+    nats: NatsServers, tmp_path: Path
+) -> None:
+    log = opened(tmp_path / "a", nats, purge_bytes_min=0, purge_wait_s=0)
+    if log._connection.numbers < PURGE_VERSION:
+        log.close()
+        pytest.skip(
+            f"skipped, because nats-server {log._connection.version} is not told to purge: install "
+            f"{'.'.join(map(str, PURGE_VERSION))} or newer"
+        )
+    log.run(make())
+    for turn in range(3):
+        last = [log.run(rows(draft(0, n), draft(1, n))).position for n in range(60)][-1]
+        leader = wait_for_leader(nats)
+        killed = leader if turn == 1 else (leader + 1) % len(nats.numbers)
+        log.run(TrimStream(StreamName("s"), last, 0))  # which purges by itself, meanwhile
+        nats.kill(killed)
+        log.run(rows(draft(0, turn)))
+        nats.start(killed)
+        wait_until("all hold as much", lambda: is_even(nats))
+    left = log.run(rows(draft(1, 7))).position
+    log.run(TrimStream(StreamName("s"), Lsn(left - 1), 0))
+    # All three turns are purged, whichever purges the kills have cut short.
+    wait_until("it is purged", lambda: all(n < 60 for n in nats.messages("penstock")))
+    wait_until("all hold as much", lambda: is_even(nats))
+    nats.kill(wait_for_leader(nats))  # what comes now is of another replica
+    new = opened(tmp_path / "new", nats)
+    wait_for(new, end_of(log))
+    assert content(new) == content(log)
+    new.close()
+    log.close()
 
 
 def test_without_a_quorum_it_waits_with_a_message_and_goes_on_when_there_is_one(

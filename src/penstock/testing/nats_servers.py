@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,13 +140,21 @@ class NatsServers:
 
     def leader(self, stream: str) -> int | None:
         """The server that leads the stream, if there is one."""
+        for found in self._replicas(stream):
+            if leader := found.get("cluster", {}).get("leader", ""):
+                return int(leader.removeprefix("n"))
+        return None
+
+    def messages(self, stream: str) -> list[int]:
+        """How many messages of the stream each server that runs has."""
+        return [found["state"]["messages"] for found in self._replicas(stream)]
+
+    def _replicas(self, stream: str) -> Iterator[dict[str, Any]]:
         for number in self._processes:
             for account in self._ask(number, "jsz?streams=true").get("account_details", []):
-                for found in account.get("stream_detail", []):
-                    leader = found.get("cluster", {}).get("leader", "")
-                    if found["name"] == stream and leader:
-                        return int(leader.removeprefix("n"))
-        return None
+                yield from (
+                    one for one in account.get("stream_detail", []) if one["name"] == stream
+                )
 
     def _is_ready(self, wanted: int) -> bool:
         if len(self.numbers) == 1:
