@@ -28,6 +28,7 @@ def test_a_short_run_is_written(backends: tuple[str, ...], tmp_path: Path) -> No
         start_small_gb=0.001,
         start_large_gb=0.002,
         starts=1,
+        start_tags=100,
         tag_entries=200,
         tags_many=100,
         tag_reads=1,

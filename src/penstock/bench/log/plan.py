@@ -38,6 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
     tag_entry_bytes: int = 16 << 10
     tag_reads: int = 9
     start_entry_bytes: int = 64 << 10
+    start_tags: int = 20_000
     recover_s: int = 300
     """Of changes, at `recover_rate` events per second."""
     recover_rate: int = 80_000

@@ -22,15 +22,17 @@ from penstock.errors import TryAgain
 from penstock.protocols.logs import open_log
 from penstock.protocols.processes import Child
 
-TAGS = 1_000
+TAGGED_BYTES = 100
 
 
 def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
     sizes = {name: float(job.options[name]) for name in ("small", "large")}
-    entry_bytes = int(job.options["bytes"])
+    entry_bytes, tags = int(job.options["bytes"]), int(job.options["tags"])
     for name, gb in sizes.items():
         log = open_log(_where(job, name), job.path / name)
-        fill(log, int(gb * GB / entry_bytes), entry_bytes, TAGS)
+        # Every tag has an entry in the small log too, which is too small for as many large ones.
+        fill(log, 2 * tags, TAGGED_BYTES, tags)
+        fill(log, int(gb * GB / entry_bytes), entry_bytes, tags)
         log.close()
     found: dict[str, list[float]] = {}
     for number in range(int(job.options["starts"])):

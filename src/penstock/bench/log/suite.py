@@ -112,6 +112,7 @@ class Trial:
                     "small": small,
                     "large": large,
                     "bytes": plan.start_entry_bytes,
+                    "tags": plan.start_tags,
                     "starts": plan.starts,
                 },
             ),
