@@ -22,7 +22,7 @@ from penstock.commit.release import Batch, Release
 from penstock.testing.simulate_driver import Asked, Run
 from penstock.testing.simulate_executors import Attempt, Executor, Held
 from penstock.testing.simulate_setup import Cut
-from penstock.testing.simulate_stores import Location, Log, Marker, Piece, Refused
+from penstock.testing.simulate_stores import Location, Log, Marker, Piece, Refused, Snapshot
 from penstock.testing.simulate_world import Parts
 
 
@@ -86,13 +86,23 @@ class LocationFallsBehind(Release):
 
 
 class SnapshotShownBeforeItsBatch(Release):
-    def may_show_snapshot(self, batch: int) -> bool:
+    def may_show_snapshot(self, batch: int, *, is_required: bool) -> bool:
         return True
 
 
 class SnapshotShownBeforeTheCopy(Release):
-    def may_show_snapshot(self, batch: int) -> bool:
-        return batch <= self.committed
+    def may_show_snapshot(self, batch: int, *, is_required: bool) -> bool:
+        return batch <= (self.released if is_required else self.committed)
+
+
+class EverySnapshotTakenForRequired(Release):
+    def may_show_snapshot(self, batch: int, *, is_required: bool) -> bool:
+        return super().may_show_snapshot(batch, is_required=True)
+
+
+class LargePieceTakenForSmall(Release):
+    def may_make_durable(self, batch: int, *, is_large: bool) -> bool:
+        return super().may_make_durable(batch, is_large=False)
 
 
 class OffsetsCutAnew(Run):
@@ -160,6 +170,12 @@ class GateMissing(Executor):
 class StateCopiedBeforeReleased(Executor):
     def may_copy(self, held: Held) -> bool:
         return True
+
+
+class SnapshotsKeptTooShort(Executor):
+    def put_snapshot(self, name: str, snapshot: Snapshot) -> None:
+        self.run.ground.location.put_snapshot(name, snapshot)
+        self.run.ground.location.clean(snapshot.partition, 1)
 
 
 class FenceMissing(Log):
@@ -242,6 +258,22 @@ PLANTED = {
     ),
     "snapshot shown before the copy": Planted(
         Parts(release=SnapshotShownBeforeTheCopy), "invariant 7", SLOW_LOCATION
+    ),
+    "required snapshot shown before its offsets": Planted(
+        Parts(release=SnapshotShownBeforeItsBatch), "invariant 2", {"pieces": "snapshot"}
+    ),
+    "every snapshot taken for required": Planted(
+        Parts(release=EverySnapshotTakenForRequired), "invariant 2", {"pieces": "large"}
+    ),
+    "large piece taken for small": Planted(
+        Parts(release=LargePieceTakenForSmall),
+        "invariant 2",
+        {"with_log": True, "pieces": "large"},
+    ),
+    "snapshots kept too short": Planted(
+        Parts(executor=SnapshotsKeptTooShort),
+        "invariant 7",
+        {**SLOW_LOCATION, "pieces": "snapshot"},
     ),
     "offsets cut anew": Planted(Parts(run=OffsetsCutAnew), "invariant 6"),
     "commit log before the marker": Planted(Parts(run=CommitLogBeforeMarker), "invariant 1"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,12 @@ def to_step(release: Release, event: Event) -> dict[str, Any]:
         "stopped": release.stopped,
         "idle": release.is_idle(),
         "computes": computes(release),
+        "places": last(release, lambda batch: release.may_make_durable(batch, is_large=True)),
+        "appends": release.may_make_durable(release.released + 1, is_large=False),
+        "shows": last(release, lambda batch: release.may_show_snapshot(batch, is_required=False)),
+        "shows_required": last(
+            release, lambda batch: release.may_show_snapshot(batch, is_required=True)
+        ),
         "writes": [
             {"piece": piece, "writer": writer, "generation": generation}
             for piece, (writer, generation) in sorted(writes.items())
@@ -110,8 +116,13 @@ def to_step(release: Release, event: Event) -> dict[str, Any]:
 
 def computes(release: Release) -> int:
     """The last batch that may compute."""
+    return last(release, release.may_compute)
+
+
+def last(release: Release, may: Callable[[int], bool]) -> int:
+    """The last batch for which it holds."""
     batch = release.copied
-    while release.may_compute(batch + 1):
+    while may(batch + 1):
         batch += 1
     return batch
 

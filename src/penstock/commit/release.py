@@ -131,15 +131,17 @@ class Release:
         location is never more than `behind` batches behind the log."""
         return self.committed >= batch - 2 and self.copied >= batch - 2 - self.behind
 
-    def may_make_durable(self, batch: int) -> bool:
+    def may_make_durable(self, batch: int, *, is_large: bool) -> bool:
         """State of the batch may leave its writer. In the log it is nobody's until a marker names
-        it; in the location it is there for every reader."""
-        return self.with_log or batch <= self.released
+        it; in the location, where it goes if it is too large for the log, it is there for every
+        reader."""
+        return (self.with_log and not is_large) or batch <= self.released
 
-    def may_show_snapshot(self, batch: int) -> bool:
-        """A snapshot may enter the location: never before its batch, because what is older than a
-        snapshot is deleted, and the location must stay one that can be continued from."""
-        return batch <= self.copied
+    def may_show_snapshot(self, batch: int, *, is_required: bool) -> bool:
+        """A snapshot may enter the location. One that its batch waits for, and is not recovered
+        without, is a piece like any other. All others come after their batch, because what is older
+        than a snapshot is deleted, and the location must stay one that can be continued from."""
+        return batch <= (self.released if is_required else self.copied)
 
     def is_idle(self) -> bool:
         """Everything Spark has handed over is committed, and in the location."""

@@ -295,7 +295,8 @@ class Run(Query):
 
     def marker(self, batch: int, writes: dict[str, tuple[str, int]]) -> Marker:
         commit = self.commits[batch]
-        pieces = tuple((self.instance, piece, *writes[piece]) for piece in commit.pieces)
+        in_log = commit.pieces if self.ground.setup.pieces_in_log else ()
+        pieces = tuple((self.instance, piece, *writes[piece]) for piece in in_log)
         rows = self.outputs[batch] if self.ground.setup.sink == "log" else ()
         outputs = tuple((self.instance, batch, one.partition, one.number) for one in rows)
         return Marker(batch, self.instance, self.cuts[batch], pieces, outputs, commit)

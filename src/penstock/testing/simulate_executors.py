@@ -8,7 +8,7 @@ from typing import NamedTuple
 from penstock.commit.events import Event, PieceDurable, PieceWritten
 from penstock.commit.release import Release
 from penstock.testing.simulate_ground import Ground
-from penstock.testing.simulate_setup import Cut, Output, State, Value
+from penstock.testing.simulate_setup import Cut, Output, State
 from penstock.testing.simulate_stores import Piece, Snapshot, load
 
 
@@ -156,8 +156,12 @@ class Executor:
 
     def write(self, attempt: Attempt) -> None:
         """The piece is complete here (ack 1); a second write supersedes the first."""
-        values = {key: value for key, (_, value) in attempt.output.items()}
-        piece = Piece(attempt.piece, attempt.partition, attempt.batch, attempt.previous, values)
+        setup = self.run.ground.setup
+        values: State = {key: value for key, (_, value) in attempt.output.items()}
+        state = {**attempt.state, **values}
+        is_whole = setup.pieces == "snapshot"
+        previous, values = (None, state) if is_whole else (attempt.previous, values)
+        piece = Piece(attempt.piece, attempt.partition, attempt.batch, previous, values)
         held = self.held.get(piece.name)
         if held is None:
             held = self.held[piece.name] = Held(piece, 0)
@@ -165,8 +169,7 @@ class Executor:
         held.generation += 1
         attempt.generation = held.generation
         self.run.ground.disks.setdefault(self.host, {})[piece.name] = piece
-        if attempt.batch % self.run.ground.setup.snapshot_every == 0:
-            state: dict[int, Value] = {**attempt.state, **values}
+        if not is_whole and attempt.batch % setup.snapshot_every == 0:
             self.snapshots[piece.name] = Snapshot(attempt.partition, attempt.batch, state)
         self.send(PieceWritten(attempt.batch, piece.name, self.name, held.generation))
 
@@ -189,7 +192,10 @@ class Executor:
         return True
 
     def may_copy(self, held: Held) -> bool:
-        return self.run.release.may_make_durable(held.piece.version)
+        release, kind = self.run.release, self.run.ground.setup.pieces
+        if kind == "snapshot":
+            return release.may_show_snapshot(held.piece.version, is_required=True)
+        return release.may_make_durable(held.piece.version, is_large=kind == "large")
 
     def to_copy(self) -> list[Held]:
         return [
@@ -208,9 +214,11 @@ class Executor:
         held.copying = None
         held.copied = generation
         ground = self.run.ground
-        if ground.setup.with_log:
+        if ground.setup.pieces_in_log:
             ground.log.pieces[self.run.instance, piece.name, self.name, generation] = piece
             ground.note("appended", (piece.name, self.name, generation))
+        elif ground.setup.pieces == "snapshot":
+            self.put_snapshot(piece.name, Snapshot(piece.partition, piece.version, piece.values))
         else:
             ground.location.put_piece(piece)
         self.send(PieceDurable(piece.version, piece.name, self.name, generation))
@@ -220,11 +228,15 @@ class Executor:
         return [
             name
             for name, snapshot in self.snapshots.items()
-            if self.run.release.may_show_snapshot(snapshot.version)
+            if self.run.release.may_show_snapshot(snapshot.version, is_required=False)
         ]
 
     def show(self, name: str) -> None:
         snapshot = self.snapshots.pop(name)
         if self.run.named.get((snapshot.version, snapshot.partition)) == name:
-            self.run.ground.location.put_snapshot(name, snapshot)
-            self.run.ground.location.clean(snapshot.partition, self.run.ground.setup.retain)
+            self.put_snapshot(name, snapshot)
+
+    def put_snapshot(self, name: str, snapshot: Snapshot) -> None:
+        ground = self.run.ground
+        ground.location.put_snapshot(name, snapshot)
+        ground.location.clean(snapshot.partition, ground.setup.snapshots_kept)

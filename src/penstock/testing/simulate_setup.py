@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 SinkKind = Literal["log", "file", "foreach"]
+# What a piece of state is: a changelog, one that is too large for the log, or, where changelogs are
+# off, a snapshot.
+PieceKind = Literal["changelog", "large", "snapshot"]
 KEYS = 5
 
 
@@ -49,6 +52,7 @@ class Setup:
     snapshot_every: int = 2
     told_first: bool = True  # a task ends only after its ack 1 was taken in
     batches: int = 6
+    pieces: PieceKind = "changelog"
     # How often each goes on: the driver, tasks, acks, copies of state, writes to the log, writes to
     # the location, snapshots, the word of a lost executor.
     speeds: tuple[float, ...] = (2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0)
@@ -77,7 +81,20 @@ class Setup:
             speeds=tuple(rng.choice((0.2, 1.0, 1.0, 4.0)) for _ in range(8)),
             fault_rate=rng.choice((0.01, 0.03, 0.06, 0.12)),
             faults=(*(rng.choice((0, 1, 1, 4)) for _ in range(5)), 1),
+            pieces=rng.choice(("changelog", "changelog", "large", "snapshot")),
         )
+
+    @property
+    def pieces_in_log(self) -> bool:
+        """Pieces are durable in the log, and not by being in the location."""
+        return self.with_log and self.pieces == "changelog"
+
+    @property
+    def snapshots_kept(self) -> int:
+        """How many versions clean-up leaves. Where snapshots are the pieces they are ahead of the
+        commits in the location by as much as that may be behind the log, and two batches."""
+        is_ahead = self.with_log and self.pieces == "snapshot"
+        return max(self.retain, self.behind + 2) if is_ahead else self.retain
 
     @property
     def attempts_differ(self) -> bool:

@@ -88,13 +88,13 @@ def test_an_answer_given_twice_changes_nothing() -> None:
 
 def test_recorded_offsets_are_released_already() -> None:
     release = without_log(4, recorded=True)
-    assert release.may_make_durable(4)
+    assert release.may_make_durable(4, is_large=False)
     assert tell(release, written(4, "0/4"), durable(4, "0/4"), commit(4, "0/4")) == [PutCommit(4)]
 
 
 def test_offsets_that_were_not_recorded_are_asked_for() -> None:
     release = without_log(4)
-    assert not release.may_make_durable(4)
+    assert not release.may_make_durable(4, is_large=False)
     assert release.on(offsets(4)) == [PutOffsets(4)]
 
 
@@ -114,10 +114,10 @@ def test_the_commit_waits_for_every_piece(missing: str) -> None:
 def test_state_stays_with_its_writer_until_the_offsets_are_durable() -> None:
     release = without_log()
     release.on(offsets(0))
-    assert not release.may_make_durable(0)
+    assert not release.may_make_durable(0, is_large=False)
     release.on(done(PutOffsets(0)))
-    assert release.may_make_durable(0)
-    assert not release.may_make_durable(1)
+    assert release.may_make_durable(0, is_large=False)
+    assert not release.may_make_durable(1, is_large=False)
 
 
 def test_what_is_written_of_a_batch_is_held_until_it_is_durable() -> None:
@@ -134,7 +134,15 @@ def test_what_is_written_of_a_batch_is_held_until_it_is_durable() -> None:
 
 
 def test_state_may_enter_the_log_at_any_time() -> None:
-    assert with_log().may_make_durable(7)
+    assert with_log().may_make_durable(7, is_large=False)
+
+
+def test_state_that_is_too_large_for_the_log_waits_for_the_offsets() -> None:
+    release = with_log()
+    release.on(offsets(0))
+    assert not release.may_make_durable(0, is_large=True)
+    release.on(done(PutOffsets(0)))
+    assert release.may_make_durable(0, is_large=True)
 
 
 def test_an_ack_of_a_superseded_write_does_not_count() -> None:
@@ -311,10 +319,19 @@ def test_batches_are_copied_one_at_a_time_in_order() -> None:
 def test_a_snapshot_enters_the_location_after_its_batch() -> None:
     release = with_log()
     tell(release, *in_log(0))
-    assert not release.may_show_snapshot(0)
+    assert not release.may_show_snapshot(0, is_required=False)
     release.on(done(CopyBatch(0)))
-    assert release.may_show_snapshot(0)
-    assert not release.may_show_snapshot(1)
+    assert release.may_show_snapshot(0, is_required=False)
+    assert not release.may_show_snapshot(1, is_required=False)
+
+
+def test_a_snapshot_that_its_batch_waits_for_enters_the_location_after_the_offsets() -> None:
+    release = with_log()
+    release.on(offsets(0))
+    assert not release.may_show_snapshot(0, is_required=True)
+    release.on(done(PutOffsets(0)))
+    assert release.may_show_snapshot(0, is_required=True)
+    assert not release.may_show_snapshot(1, is_required=True)
 
 
 # Deletes.

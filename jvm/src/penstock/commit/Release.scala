@@ -82,12 +82,29 @@ private final class Batch {
   var isBereft = false
 }
 
+/** How far a run is, and what that allows: the same for its driver and for whoever writes state. */
+trait Progress {
+  def released: Long
+  def committed: Long
+  def copied: Long
+  def withLog: Boolean
+
+  /** `isLarge`: too large for the log. */
+  def mayMakeDurable(batch: Long, isLarge: Boolean): Boolean =
+    (withLog && !isLarge) || batch <= released
+
+  /** `isRequired`: the batch waits for the snapshot, and is not recovered without it. */
+  def mayShowSnapshot(batch: Long, isRequired: Boolean): Boolean =
+    batch <= (if (isRequired) released else copied)
+}
+
 /**
  * The release of one run of one query: what may become durable next. Decides only; its twin is
  * `penstock.commit.release`, which says why each rule is there and which simulation explores. Both
  * are held to the same vectors. Not safe for threads.
  */
-final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind: Long = 8) {
+final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind: Long = 8)
+    extends Progress {
   private var releasedTo = if (recorded) first else first - 1
   private var committedTo = first - 1
   private var copiedTo = first - 1
@@ -104,10 +121,6 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
 
   def mayCompute(batch: Long): Boolean =
     committedTo >= batch - 2 && copiedTo >= batch - 2 - behind
-
-  def mayMakeDurable(batch: Long): Boolean = withLog || batch <= releasedTo
-
-  def mayShowSnapshot(batch: Long): Boolean = batch <= copiedTo
 
   def isIdle: Boolean = underWay.isEmpty && deletes.isEmpty && lastHeld <= copiedTo
 

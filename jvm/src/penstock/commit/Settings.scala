@@ -38,8 +38,12 @@ final class Settings(conf: Configuration) {
   /** How long a write that fails is repeated before the query is stopped. */
   def retryMs: Long = number(RetryKey, RetrySecondsDefault) * 1000
 
-  /** How many batches the location may be behind the log. */
-  def behind: Long = number(BehindKey, 8)
+  /**
+   * How many batches the location may be behind the log. Where changelogs are off, snapshots are in
+   * the location before their commits are, and Spark deletes what is so many versions older.
+   */
+  def behind: Long =
+    math.min(number(BehindKey, 8), math.max(-1, number(RetainKey, RetainDefault) - 3))
 
   /** Threads per JVM that flush, checkpoint and copy. */
   def threads: Int = number(ThreadsKey, 4).toInt
@@ -76,6 +80,8 @@ final class Settings(conf: Configuration) {
 
 object Settings {
   private val RetrySecondsDefault = 60L
+  private val RetainKey = "spark.sql.streaming.minBatchesToRetain"
+  private val RetainDefault = 100L
 
   /** The same as the instance's, from settings of another kind. */
   def retryMs(get: String => String): Long =

@@ -39,7 +39,11 @@ object ReleaseScript {
       .put("copied", release.copied)
       .put("stopped", release.stopped.orNull)
       .put("idle", release.isIdle)
-      .put("computes", computes(release))
+      .put("computes", last(release)(release.mayCompute))
+      .put("places", last(release)(release.mayMakeDurable(_, isLarge = true)))
+      .put("appends", release.mayMakeDurable(release.released + 1, isLarge = false))
+      .put("shows", last(release)(release.mayShowSnapshot(_, isRequired = false)))
+      .put("shows_required", last(release)(release.mayShowSnapshot(_, isRequired = true)))
     val writes = answer.putArray("writes")
     effects.collect { case PutMarker(batch) =>
       release.durableWrites(batch).toSeq.sorted.foreach { case (piece, (writer, generation)) =>
@@ -49,10 +53,9 @@ object ReleaseScript {
     answer
   }
 
-  /** The last batch that may be computed. */
-  private def computes(release: Release): Long =
-    Iterator.iterate(release.committed)(_ + 1).takeWhile(release.mayCompute).toSeq.lastOption
-      .getOrElse(release.committed - 1)
+  /** The last batch for which it holds. */
+  private def last(release: Release)(may: Long => Boolean): Long =
+    Iterator.iterate(release.copied)(_ + 1).find(batch => !may(batch + 1)).get
 
   private def eventOf(node: JsonNode): Event = {
     def batch = node.path("batch").asLong()
