@@ -20,6 +20,7 @@ import penstock.BadCall
  */
 private[penstock] object LocalFolder extends Logging {
   private val Prefix = "penstock-held-"
+  private val FreshPrefix = "penstock-new-"
   private val LockName = "lock"
   /** By setting: the folder, and the file whose lock says that its owner is alive. */
   private val made = mutable.Map.empty[Option[String], (File, RandomAccessFile)]
@@ -38,10 +39,12 @@ private[penstock] object LocalFolder extends Logging {
     try {
       Files.createDirectories(parent)
       if (settings.localFolder.isDefined) deleteAbandoned(parent)
-      val folder = Files.createDirectory(parent.resolve(Prefix + UUID.randomUUID()))
-      val lock = new RandomAccessFile(folder.resolve(LockName).toFile, "rw")
+      // Under its name only when it is locked: another process may look for what is abandoned.
+      val id = UUID.randomUUID()
+      val fresh = Files.createDirectory(parent.resolve(FreshPrefix + id))
+      val lock = new RandomAccessFile(fresh.resolve(LockName).toFile, "rw")
       lock.getChannel.lock()
-      (folder.toFile, lock)
+      (Files.move(fresh, parent.resolve(Prefix + id)).toFile, lock)
     } catch {
       case NonFatal(e) =>
         throw new BadCall(
@@ -54,12 +57,16 @@ private[penstock] object LocalFolder extends Logging {
   private def deleteAbandoned(parent: Path): Unit =
     Using.resource(Files.list(parent)) { all =>
       all.filter(_.getFileName.toString.startsWith(Prefix)).forEach { folder =>
-        if (isAbandoned(folder)) {
+        if (!isOwn(folder) && isAbandoned(folder)) {
           logInfo(s"deleting $folder, which an ended process has left")
           SparkInternals.deleteRecursively(folder.toFile)
         }
       }
     }
+
+  /** Not to be looked at: to close a file gives up whatever lock this process has on it. */
+  private def isOwn(folder: Path): Boolean =
+    made.values.exists { case (mine, _) => mine.getName == folder.getFileName.toString }
 
   private def isAbandoned(folder: Path): Boolean =
     try
