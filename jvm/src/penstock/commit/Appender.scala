@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.jdk.CollectionConverters._
 
-import penstock.{Connection, Failpoint}
+import penstock.{Connection, Failpoint, Fenced}
 import penstock.client.Gateway
 
 /**
@@ -69,13 +69,13 @@ private[commit] object Appender {
       val tookMs = (System.nanoTime() - start) / 1000000
       val durable = pieces.map { piece =>
         piece.steps("append state") = tookMs
-        HeldState.durable(piece, isInLocation = false)
         Durable.of(
           piece,
           piece.members.keys.toSeq.flatMap(path => lsnOf.get(path).map(FileEntry(path, _))))
       }
       Releases.ask(MadeDurable(first.run, durable)) match {
         case now: Standing =>
+          pieces.foreach(HeldState.durable(_, isInLocation = false))
           HeldState.forgetCopied(first.run, now)
           pieces.foreach(Copier.placeLater)
         case NotReleasing =>
@@ -86,12 +86,11 @@ private[commit] object Appender {
     }
 
     override protected def giveUp(e: Throwable): Unit = {
-      queue.clear()
       val reason = s"$name failed: ${e.getMessage}. The query goes on from the last durable batch " +
         "when restarted"
       logError(reason, e)
-      Releases.ask(GaveUp(first.run, reason))
-      ()
+      Releasing.giveUp(first.run, reason, e.isInstanceOf[Fenced])
+      queue.clear()
     }
   }
 }

@@ -86,7 +86,7 @@ object Copier extends Logging {
   }
 
   private def isReady(piece: HeldPiece, standing: Standing): Boolean =
-    (standing.withLog && !isLarge(piece)) || standing.released >= piece.what.batch
+    standing.mayMakeDurable(piece.what.batch, isLarge(piece))
 
   private def isLarge(piece: HeldPiece): Boolean = piece.members.values.exists(_.bytes > LogBytesMax)
 
@@ -111,8 +111,11 @@ object Copier extends Logging {
           askOnce()
           TimeUnit.MILLISECONDS.sleep(PollMs)
         }
-      finally isPolling.set(false)
-      if (!waiting.isEmpty) poll()
+      finally {
+        isPolling.set(false)
+        // However this thread ends, what waits is asked for by another.
+        if (!waiting.isEmpty) poll()
+      }
     }
     thread.start()
   }
@@ -122,9 +125,13 @@ object Copier extends Logging {
       try
         Releases.ask(HowFar(run)) match {
           case standing: Standing =>
-            those.filter(_.isReady(standing)).foreach(one => if (waiting.remove(one)) one.start(standing))
-          case NotReleasing => those.foreach(one => if (waiting.remove(one)) one.ended())
+            val (ready, others) = those.partition(_.isReady(standing))
+            ready.foreach(one => if (waiting.remove(one)) one.start(standing))
+            if (standing.stopped.isDefined) others.foreach(end)
+          case NotReleasing => those.foreach(end)
         }
       catch { case NonFatal(e) => logWarning(s"asking the driver about run $run failed", e) }
     }
+
+  private def end(one: Waiting): Unit = if (waiting.remove(one)) one.ended()
 }

@@ -1,6 +1,6 @@
 package penstock.commit
 
-import java.io.{BufferedOutputStream, File, FileOutputStream, IOException}
+import java.io.File
 import java.nio.file.{Files => NioFiles}
 import java.util.UUID
 
@@ -20,10 +20,21 @@ import penstock.{Failpoint, TryAgain}
  * once it is durable again (ack 2). Only the run that wrote a file is served it from here.
  */
 object HeldState extends Logging {
-  private val pieces = mutable.LinkedHashMap.empty[(String, String), HeldPiece]
-  private val generations = mutable.Map.empty[(String, String), Long]
-  private val uploading = new ThreadLocal[Expected]
+  private type Key = (String, String)
+
+  /** Of each piece the write that counts: it is complete here, or the driver knows of it. */
+  private val counting = mutable.LinkedHashMap.empty[Key, HeldPiece]
+
+  /** Writes that Spark has begun; it may give each of them up, and what counts stays. */
+  private val begun = mutable.LinkedHashSet.empty[HeldPiece]
+  private val attempts = mutable.Map.empty[Key, Attempts]
+  private val copied = mutable.Map.empty[String, Long]
+  private val uploading = new ThreadLocal[Upload]
   private var localBytes = 0L
+  private var begins = 0L
+
+  /** What the calling thread uploads: what a batch waits for, or a snapshot for later. */
+  private final class Upload(val expected: Option[Expected])
 
   /** A changelog, or its checksum: written here first. */
   def create(
@@ -35,10 +46,11 @@ object HeldState extends Logging {
     val settings = new Settings(conf)
     awaitSpace(settings)
     val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)
-    val joined = join(run, file, what, Some(local), files, conf)
-    val out =
-      try new BufferedOutputStream(new FileOutputStream(local))
-      catch { case e: IOException => throw localFailure(local, e) }
+    val out = new LocalFile(local)
+    val joined = synchronized {
+      val key = (run, what.piece)
+      add(open(key, what).getOrElse(begin(run, what, files, conf)), file, what, Some(local))
+    }
     new HeldStream(joined.piece, joined.member, local, out)
   }
 
@@ -54,33 +66,44 @@ object HeldState extends Logging {
       files: CheckpointFileManager,
       conf: Configuration): CancellableFSDataOutputStream = {
     val inner = files.createAtomic(file, overwriteIfPossible = true)
-    val mine = Option(uploading.get).filter(_.member.what == what)
-    val there = synchronized(pieces.get((run, what.piece)))
-    val isExpected = mine.isDefined || there.exists(_.members.contains(what.relative))
-    val isNeeded = isExpected || there.forall(!_.isComplete)
-    val member = mine.orElse(Option.when(isNeeded)(join(run, file, what, None, files, conf)))
+    val joined = synchronized(required(run, file, what, files, conf))
     val entered = new SnapshotAppend(run, file, what, files, conf)
-    new SnapshotStream(
-      run, what, member, isExpected, mine.isDefined, inner, new Settings(conf), entered)
+    new SnapshotStream(run, what, joined, inner, new Settings(conf), entered)
   }
 
   /**
    * The piece is not complete before this snapshot of it is, though its changelog may be. Attempts
    * at one batch may give their snapshots one name: the one that was expected last counts.
    */
-  def expectSnapshot(run: String, file: Path, what: StateFile, conf: Configuration): Expected =
-    join(run, file, what, None, Location.direct(file.getParent, conf), conf)
+  def expectSnapshot(run: String, file: Path, what: StateFile, conf: Configuration): Expected = {
+    val files = Location.direct(file.getParent, conf)
+    synchronized {
+      val key = (run, what.piece)
+      val piece = open(key, what)
+        .orElse(announced(key).filterNot(_.members.contains(what.relative)))
+        .getOrElse(begin(run, what, files, conf))
+      val expected = add(piece, file, what, None)
+      publish(piece)
+      expected
+    }
+  }
 
-  /** The snapshot that the body makes is the one that was expected. */
-  def upload(expected: Expected)(body: => Unit): Unit = {
-    uploading.set(expected)
+  /** The snapshot that the body makes is the one that was expected; None: no batch waits for it. */
+  def upload(expected: Option[Expected])(body: => Unit): Unit = {
+    uploading.set(new Upload(expected))
     try body
     finally uploading.remove()
   }
 
   /** The driver waits for the newest write of a piece that it was told of; this one is coming. */
-  def announce(run: String, what: StateFile): Unit =
-    synchronized(pieces.get((run, what.piece))).foreach(tellWritten)
+  def announce(run: String, what: StateFile): Unit = {
+    val key = (run, what.piece)
+    val piece = synchronized {
+      begun.filter(one => keyOf(one) == key).lastOption.foreach(publish)
+      counting.get(key)
+    }
+    piece.foreach(tellWritten)
+  }
 
   private def tellWritten(piece: HeldPiece): Answer = Releases.ask(
     Wrote(
@@ -90,7 +113,7 @@ object HeldState extends Logging {
   /** The local copy of a file of this run, if it is held here and complete. */
   def localCopy(run: String, what: StateFile): Option[File] = synchronized {
     for {
-      piece <- pieces.get((run, what.piece))
+      piece <- counting.get((run, what.piece))
       member <- piece.members.get(what.relative) if member.isClosed
       local <- member.local
     } yield local
@@ -98,8 +121,12 @@ object HeldState extends Logging {
 
   /** Whether a file of this name was begun by this run, here. */
   def has(run: String, what: StateFile): Boolean = synchronized {
-    pieces.get((run, what.piece)).exists(_.members.contains(what.relative))
+    val key = (run, what.piece)
+    (counting.get(key) ++ begun.filter(keyOf(_) == key)).exists(_.members.contains(what.relative))
   }
+
+  /** How many bytes of state this JVM holds, of all runs. */
+  def heldBytes: Long = synchronized(localBytes)
 
   /** Nothing that this run wrote to the folder before `batch` is still on its way. */
   def isDurable(run: String, folder: String, batch: Long): Boolean =
@@ -120,37 +147,84 @@ object HeldState extends Logging {
   }
 
   private def late(run: String, folder: String, batch: Long): Option[HeldPiece] =
-    pieces.values.find { piece =>
+    counting.values.find { piece =>
       piece.run == run && piece.what.folder == folder && piece.what.batch < batch &&
-      !piece.isDurable && piece.isBegun
+      !piece.isDurable
     }
 
-  private def join(
+  private def keyOf(piece: HeldPiece): Key = (piece.run, piece.what.piece)
+
+  /** The newest write under way that does not have this file yet. */
+  private def open(key: Key, what: StateFile): Option[HeldPiece] =
+    begun.filter(one => keyOf(one) == key && !one.members.contains(what.relative)).lastOption
+
+  /** The write that counts, if the driver was told only that it is coming. */
+  private def announced(key: Key): Option[HeldPiece] = counting.get(key).filterNot(_.isTold)
+
+  private def begin(
       run: String,
-      file: Path,
       what: StateFile,
-      local: Option[File],
       files: CheckpointFileManager,
-      conf: Configuration): Expected = synchronized {
-    val key = (run, what.piece)
-    // A file that is written once more begins the piece anew: what came before is superseded.
-    val there = pieces.get(key).filterNot { piece =>
-      piece.isComplete || piece.members.get(what.relative).exists(_.isClosed)
-    }
-    val piece = there.getOrElse {
-      val generation = generations.getOrElse(key, 0L) + 1
-      generations(key) = generation
-      val before = pieces.get(key)
-      before.foreach(forget)
-      val fresh = before.fold(new HeldPiece(run, what, generation, files, conf, new Object)) {
-        _.again(generation, files, conf)
-      }
-      pieces(key) = fresh
-      fresh
-    }
+      conf: Configuration): HeldPiece = {
+    begins += 1
+    val all = attempts.getOrElseUpdate((run, what.piece), new Attempts(run, what))
+    val piece = new HeldPiece(all, begins, files, conf)
+    begun += piece
+    piece
+  }
+
+  private def add(piece: HeldPiece, file: Path, what: StateFile, local: Option[File]): Expected = {
     val member = new Member(file, what, local)
     piece.members(what.relative) = member
     new Expected(piece, member)
+  }
+
+  /** What a snapshot is part of, if its batch waits for it; else it is one for later. */
+  private def required(
+      run: String,
+      file: Path,
+      what: StateFile,
+      files: CheckpointFileManager,
+      conf: Configuration): Option[Joined] = {
+    val key = (run, what.piece)
+    def in(piece: HeldPiece): Joined =
+      piece.members.get(what.relative).filter(_ => piece.generation > 0) match {
+        case Some(there) =>
+          there.isClosed = false
+          new Joined(new Expected(piece, there), isExpected = true, isKept = true)
+        case None =>
+          new Joined(add(piece, file, what, None), isExpected = piece.generation > 0, isKept = false)
+      }
+    Option(uploading.get) match {
+      case Some(known) if known.expected.forall(_.member.what == what) =>
+        known.expected.map(new Joined(_, isExpected = true, isKept = true))
+      case Some(known) => known.expected.map(one => in(one.piece))
+      case None =>
+        def isFirst = what.batch > copiedOf(run) && !attempts.get(key).exists(_.isLogged)
+        announced(key)
+          .orElse(open(key, what))
+          .orElse(Option.when(isFirst)(begin(run, what, files, conf)))
+          .map(in)
+    }
+  }
+
+  /** From here on this write counts, and the one before it is superseded. */
+  private def publish(piece: HeldPiece): Unit = {
+    begun -= piece
+    if (piece.generation == 0) {
+      counting.get(keyOf(piece)).foreach(forget)
+      piece.attempts.generation += 1
+      piece.attempts.newest = piece.begunAt
+      piece.generation = piece.attempts.generation
+      counting(keyOf(piece)) = piece
+    }
+    piece.members.values.filter(_.local.isDefined).foreach { member =>
+      piece.attempts.isLogged = true
+      if (member.isClosed && !member.isCounted) {
+        member.isCounted = true
+        localBytes += member.bytes
+      }
+    }
   }
 
   private[commit] def closed(piece: HeldPiece, member: Member, bytes: Long, ns: Long): Unit = {
@@ -158,13 +232,14 @@ object HeldState extends Logging {
       member.isClosed = true
       member.bytes = bytes
       piece.steps("local write") = piece.steps.getOrElse("local write", 0L) + ns / 1000000
-      if (piece.has(member)) {
-        if (member.local.isDefined) localBytes += bytes
-        piece.isComplete
+      if (!piece.has(member) || !mayCount(piece)) {
+        begun -= piece
+        delete(member)
       } else {
-        member.local.foreach(_.delete())
-        false
+        if (piece.isComplete) piece.isTold = true
+        if (piece.isTold || piece.generation > 0) publish(piece)
       }
+      piece.isTold && counts(piece)
     }
     if (isComplete) {
       Failpoint.reach("after_local", piece.run, piece.what.batch)
@@ -179,8 +254,11 @@ object HeldState extends Logging {
 
   private[commit] def cancelled(piece: HeldPiece, member: Member): Unit = synchronized {
     if (piece.has(member)) piece.members.remove(member.what.relative)
-    member.local.foreach(_.delete())
-    if (piece.members.isEmpty) pieces.remove((piece.run, piece.what.piece))
+    delete(member)
+    if (piece.members.isEmpty) {
+      begun -= piece
+      forget(piece)
+    }
     notifyAll()
   }
 
@@ -195,42 +273,71 @@ object HeldState extends Logging {
   }
 
   private[commit] def forgetCopied(run: String, standing: Standing): Unit = synchronized {
-    pieces.values
-      .filter(p => p.run == run && p.isDurable && p.what.batch <= standing.copied)
-      .toSeq
-      .foreach(forget)
+    copied(run) = math.max(copiedOf(run), standing.copied)
+    def isOver(what: StateFile): Boolean = what.batch <= standing.copied
+    counting.values.filter(p => p.run == run && p.isDurable && isOver(p.what)).toSeq.foreach(forget)
+    begun.filter(p => p.run == run && isOver(p.what)).toSeq.foreach(giveUp)
+    attempts.filterInPlace((_, one) => one.run != run || !isOver(one.what))
+    ()
   }
 
-  private[commit] def forgetRun(run: String): Unit = synchronized {
-    pieces.values.filter(_.run == run).toSeq.foreach(forget)
-    generations.keySet.filter(_._1 == run).toSeq.foreach(generations.remove)
+  /** Nothing more of the run is released. */
+  def forgetRun(run: String): Unit = synchronized {
+    counting.values.filter(_.run == run).toSeq.foreach(forget)
+    begun.filter(_.run == run).toSeq.foreach(giveUp)
+    attempts.filterInPlace((_, one) => one.run != run)
+    copied.remove(run)
+    ()
   }
 
   /** No later attempt expects a snapshot of the same name. */
   private[commit] def isCurrent(expected: Expected): Boolean = synchronized {
-    expected.piece.has(expected.member) && !isSuperseded(expected.piece)
+    expected.piece.has(expected.member) && mayCount(expected.piece)
   }
 
-  private[commit] def isSuperseded(piece: HeldPiece): Boolean = synchronized {
-    !pieces.get((piece.run, piece.what.piece)).contains(piece)
+  private[commit] def isSuperseded(piece: HeldPiece): Boolean = synchronized(!counts(piece))
+
+  private def counts(piece: HeldPiece): Boolean = counting.get(keyOf(piece)).contains(piece)
+
+  /** It counts, or will when it is complete: no later attempt does, nor is its batch over. */
+  private def mayCount(piece: HeldPiece): Boolean =
+    if (piece.generation > 0) counts(piece)
+    else piece.begunAt > piece.attempts.newest && piece.what.batch > copiedOf(piece.run)
+
+  private def copiedOf(run: String): Long = copied.getOrElse(run, Long.MinValue)
+
+  private def giveUp(piece: HeldPiece): Unit = {
+    begun -= piece
+    piece.members.values.foreach(delete)
   }
 
   private def forget(piece: HeldPiece): Unit = {
-    if (pieces.get((piece.run, piece.what.piece)).contains(piece)) {
-      pieces.remove((piece.run, piece.what.piece))
-    }
-    piece.members.values.foreach { member =>
-      member.local.foreach { local =>
-        if (NioFiles.deleteIfExists(local.toPath)) localBytes -= member.bytes
-      }
-    }
+    if (counts(piece)) counting.remove(keyOf(piece))
+    piece.members.values.foreach(delete)
     notifyAll()
+  }
+
+  private def delete(member: Member): Unit = member.local.foreach { local =>
+    NioFiles.deleteIfExists(local.toPath)
+    if (member.isCounted) localBytes -= member.bytes
+    member.isCounted = false
+  }
+
+  /**
+   * A local copy of what the log has can be done without: whoever loads it waits for the location,
+   * as on another executor. The tasks of one batch may need more room than there is.
+   */
+  private def makeRoom(): Boolean = {
+    val spare = counting.values.find(piece => piece.isDurable && piece.members.values.exists(_.isCounted))
+    spare.foreach(forget)
+    spare.isDefined
   }
 
   private def awaitSpace(settings: Settings): Unit = synchronized {
     val end = System.nanoTime() + settings.retryMs * 1000000
-    while (localBytes > settings.localBytesMax && System.nanoTime() < end) wait(50)
-    if (localBytes > settings.localBytesMax) {
+    def isFull = localBytes > settings.localBytesMax
+    while (isFull && System.nanoTime() < end) if (!makeRoom()) wait(50)
+    if (isFull) {
       throw new TryAgain(
         "local_space",
         s"$localBytes bytes of state wait to become durable, more than " +
@@ -238,9 +345,4 @@ object HeldState extends Logging {
           "s; the checkpoint store is too slow for this query, or does not answer")
     }
   }
-
-  private[commit] def localFailure(local: File, e: IOException): IOException = new IOException(
-    s"the state of a batch cannot be written to ${local.getParent} (${e.getMessage}); free space " +
-      s"there, or set ${Settings.LocalFolderKey} to a folder with more",
-    e)
 }

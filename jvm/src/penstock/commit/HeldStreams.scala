@@ -1,8 +1,32 @@
 package penstock.commit
 
-import java.io.{File, IOException, OutputStream}
+import java.io.{BufferedOutputStream, File, FileOutputStream, IOException, OutputStream}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+
+/** A file of the local folder; what fails names the folder, and the setting for another one. */
+final class LocalFile(file: File) extends OutputStream {
+  private val out = naming(new BufferedOutputStream(new FileOutputStream(file)))
+
+  override def write(byte: Int): Unit = naming(out.write(byte))
+
+  override def write(bytes: Array[Byte], offset: Int, length: Int): Unit =
+    naming(out.write(bytes, offset, length))
+
+  override def flush(): Unit = naming(out.flush())
+
+  override def close(): Unit = naming(out.close())
+
+  private def naming[A](body: => A): A =
+    try body
+    catch {
+      case e: IOException =>
+        throw new IOException(
+          s"the state of a batch cannot be written to ${file.getParent} (${e.getMessage}); free " +
+            s"space there, or set ${Settings.LocalFolderKey} to a folder with more",
+          e)
+    }
+}
 
 /** A file on its way to the local folder. */
 private final class HeldStream(piece: HeldPiece, member: Member, local: File, out: OutputStream)
@@ -16,14 +40,16 @@ private final class HeldStream(piece: HeldPiece, member: Member, local: File, ou
     catch {
       case e: IOException =>
         HeldState.cancelled(piece, member)
-        throw HeldState.localFailure(local, e)
+        throw e
     }
     HeldState.closed(piece, member, local.length(), System.nanoTime() - start)
   }
 
+  /** What a full disk does not take is of no use any more. */
   override def cancel(): Unit = if (!isOver) {
     isOver = true
     try out.close()
+    catch { case _: IOException => }
     finally HeldState.cancelled(piece, member)
   }
 }
@@ -35,42 +61,39 @@ private final class HeldStream(piece: HeldPiece, member: Member, local: File, ou
 private final class SnapshotStream(
     run: String,
     what: StateFile,
-    joined: Option[Expected],
-    isExpected: Boolean,
-    isTriedAgain: Boolean,
+    joined: Option[Joined],
     inner: CancellableFSDataOutputStream,
     settings: Settings,
     entered: SnapshotAppend)
     extends CancellableFSDataOutputStream(inner) {
+  private val mine = joined.map(_.expected)
   private var isOver = false
 
   override def close(): Unit = if (!isOver) {
     try {
-      if (joined.isDefined) Copier.await(run, settings.retryMs)(_.released >= what.batch)
-      else Copier.await(run, settings.retryMs)(_.copied >= what.batch)
-      if (isExpected && isCommitted) drop() else enter()
+      Copier.await(run, settings.retryMs)(_.mayShowSnapshot(what.batch, joined.isDefined))
+      if (joined.exists(_.isExpected) && isCommitted) drop() else enter()
     } catch {
       case e: Throwable =>
         cancel()
         throw e
     }
     if (!isOver) entered.perform()
-    if (!isOver) joined.foreach { mine =>
-      mine.member.isDurable = true
-      HeldState.closed(mine.piece, mine.member, 0, 0)
-    }
+    if (!isOver) mine.foreach(one => HeldState.closed(one.piece, one.member, 0, 0))
     isOver = true
   }
 
   override def cancel(): Unit = if (!isOver) {
     isOver = true
     inner.cancel()
-    if (!isTriedAgain) joined.foreach(mine => HeldState.cancelled(mine.piece, mine.member))
+    joined.filterNot(_.isKept).map(_.expected).foreach { one =>
+      HeldState.cancelled(one.piece, one.member)
+    }
   }
 
   private def enter(): Unit = {
-    val isIn = joined.fold { inner.close(); true } { mine =>
-      mine.piece.enter(isSuperseded = !HeldState.isCurrent(mine))(inner.close())
+    val isIn = mine.fold { inner.close(); true } { one =>
+      one.piece.enter(isSuperseded = !HeldState.isCurrent(one))(inner.close())
     }
     if (!isIn) {
       isOver = true
@@ -81,7 +104,7 @@ private final class SnapshotStream(
   private def drop(): Unit = {
     isOver = true
     inner.cancel()
-    joined.foreach(mine => HeldState.dropped(mine.piece))
+    mine.foreach(one => HeldState.dropped(one.piece))
   }
 
   private def isCommitted: Boolean = Releases.ask(HowFar(run)) match {

@@ -33,8 +33,8 @@ final case class Took(run: String, stepsMs: Map[String, Long]) extends Message
 /** Files of a committed batch are in the location as well. */
 final case class Placed(run: String, batch: Long, paths: Seq[String]) extends Message
 
-/** The piece cannot be made durable; the reason names who must act. */
-final case class GaveUp(run: String, reason: String) extends Message
+/** The piece cannot be made durable; the reason names who must act. `isFenced`: nobody is to. */
+final case class GaveUp(run: String, reason: String, isFenced: Boolean = false) extends Message
 
 /** A load misses this piece: is it on its way? */
 final case class WhereIs(run: String, batch: Long, piece: String) extends Message
@@ -67,7 +67,8 @@ final case class Standing(
     asked: Whereabouts,
     keepsSnapshots: Boolean,
     snapshot: Option[Snapshot])
-    extends Answer {
+    extends Answer
+    with Progress {
 
   /** With a log, state may be appended at once: it is nobody's until a marker names it. */
   def withLog: Boolean = instance.isDefined

@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-import penstock.{Failpoint, PenstockException, TryAgain}
+import penstock.{Failpoint, Fenced, PenstockException, TryAgain}
 
 /** Where what is released goes. One method per effect; each may be called again after a failure. */
 trait Store {
@@ -90,7 +90,8 @@ final class ReleaseQueue(
         }
       case Took(_, stepsMs) => took(stepsMs)
       case Placed(_, batch, paths) => paths.foreach(path => placed.put(path, batch))
-      case GaveUp(_, reason) => fail(new TryAgain("store_unavailable", reason))
+      case GaveUp(_, reason, true) => fail(new Fenced(reason))
+      case GaveUp(_, reason, false) => fail(new TryAgain("store_unavailable", reason))
       case SnapshotAppended(_, snapshot) => synchronized(snapshots.foreach(_.appended(snapshot)))
       case HowFar(_) | WhereIs(_, _, _) | IsHeld(_, _) | SnapshotDue(_, _) =>
     }

@@ -2,6 +2,8 @@ package penstock.commit
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.util.control.NonFatal
+
 import penstock.TryAgain
 
 /** What a writer or reader of state on this JVM asks the driver. */
@@ -14,6 +16,21 @@ object Releasing {
   def isReleasing(run: String): Boolean = {
     if (known.size > KnownMax) known.clear()
     known.computeIfAbsent(run, r => Releases.ask(HowFar(r)) != NotReleasing)
+  }
+
+  /** Whether what is written for the run can still become durable; yes if the driver is not heard. */
+  def goesOn(run: String): Boolean =
+    try
+      Releases.ask(HowFar(run)) match {
+        case standing: Standing => standing.stopped.isEmpty
+        case NotReleasing => false
+      }
+    catch { case NonFatal(_) => true }
+
+  /** What the run wrote here cannot be made durable: it stops, and leaves nothing here. */
+  def giveUp(run: String, reason: String, isFenced: Boolean = false): Unit = {
+    Releases.ask(GaveUp(run, reason, isFenced))
+    HeldState.forgetRun(run)
   }
 
   /**

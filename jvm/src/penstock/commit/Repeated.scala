@@ -4,9 +4,10 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-/** Work that is tried again, with back-off, until it is done or its time is up. */
+import penstock.{PenstockException, TryAgain}
+
+/** Work that is tried again, with back-off, until it is done or has failed for too long. */
 abstract class Repeated(settings: Settings) extends Work with Logging {
-  private val giveUpAt = System.nanoTime() + settings.retryMs * 1000000
 
   protected def once(): Unit
 
@@ -17,6 +18,7 @@ abstract class Repeated(settings: Settings) extends Work with Logging {
 
   override def perform(): Unit = {
     var pauseMs = Repeated.PauseMsFirst
+    var giveUpAt = Option.empty[Long]
     var isOver = isPointless
     while (!isOver) {
       try {
@@ -24,15 +26,27 @@ abstract class Repeated(settings: Settings) extends Work with Logging {
         isOver = true
       } catch {
         case NonFatal(e) =>
-          isOver = System.nanoTime() > giveUpAt || isPointless
-          if (isOver) giveUp(e)
-          else {
+          val end = giveUpAt.getOrElse(System.nanoTime() + settings.retryMs * 1000000)
+          giveUpAt = Some(end)
+          isOver = isPointless
+          if (!isOver && (isFinal(e) || System.nanoTime() > end)) {
+            giveUp(e)
+            isOver = true
+          }
+          if (!isOver) {
             logWarning(s"$name failed and is tried again: ${e.getMessage}")
             Thread.sleep(pauseMs)
             pauseMs = math.min(pauseMs * 2, Repeated.PauseMsMax)
           }
       }
     }
+  }
+
+  /** The same call fails for ever: a newer instance has taken over, or the call itself is wrong. */
+  private def isFinal(e: Throwable): Boolean = e match {
+    case _: TryAgain => false
+    case _: PenstockException => true
+    case _ => false
   }
 }
 

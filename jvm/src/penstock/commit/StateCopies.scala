@@ -23,11 +23,17 @@ private[commit] final class CopyingState(piece: HeldPiece, standing: Standing)
   override protected def once(): Unit = {
     Failpoint.reach("before_state", standing.query, piece.what.batch)
     val start = System.nanoTime()
-    StateCopies.copy(piece)
-    piece.steps("copy state") = (System.nanoTime() - start) / 1000000
-    HeldState.durable(piece, isInLocation = true)
+    if (!piece.isCopied) {
+      StateCopies.copy(piece)
+      piece.steps("copy state") = (System.nanoTime() - start) / 1000000
+      piece.isCopied = true
+    }
+    Failpoint.reach("after_state", standing.query, piece.what.batch)
+    // The driver first: it must hear of it, however often it takes to tell it.
     Releases.ask(MadeDurable(piece.run, Seq(Durable.of(piece, Nil)))) match {
-      case now: Standing => HeldState.forgetCopied(piece.run, now)
+      case now: Standing =>
+        HeldState.durable(piece, isInLocation = true)
+        HeldState.forgetCopied(piece.run, now)
       case NotReleasing => HeldState.forgetRun(piece.run)
     }
   }
@@ -36,8 +42,7 @@ private[commit] final class CopyingState(piece: HeldPiece, standing: Standing)
     val reason = s"$name to ${piece.members.values.head.file.getParent} failed: ${e.getMessage}. " +
       "Make it writable again and restart the query: it goes on from the last durable batch"
     logError(reason, e)
-    Releases.ask(GaveUp(piece.run, reason))
-    ()
+    Releasing.giveUp(piece.run, reason)
   }
 }
 
@@ -53,7 +58,9 @@ private[commit] final class PlacingState(piece: HeldPiece, standing: Standing)
   override protected def once(): Unit = {
     val paths = StateCopies.copy(piece)
     Releases.ask(Placed(piece.run, piece.what.batch, paths)) match {
-      case now: Standing => HeldState.forgetCopied(piece.run, now)
+      case now: Standing =>
+        HeldState.durable(piece, isInLocation = true)
+        HeldState.forgetCopied(piece.run, now)
       case NotReleasing => HeldState.forgetRun(piece.run)
     }
   }

@@ -112,13 +112,14 @@ private[state] final class AsyncRocksDB(
   /** Called by a commit when its LSM checkpoint is taken, and by Spark's maintenance. */
   override private[sql] def uploadSnapshot(snapshot: RocksDB.RocksDBSnapshot): Unit =
     if (committer.contains(Thread.currentThread())) {
+      Failpoint.reach("in_commit", run, snapshot.version - 1)
       internals.allowCompaction(true)
       val announced = last.filter(_.version == snapshot.version).flatMap(_.expected)
       val expected = announced.orElse(expectSnapshot(snapshot.version, snapshot.uniqueId))
       val work = new Uploading(snapshot, expected)
       upload = Some(work)
       Copier.whenReleased(run, snapshot.version - 1)(Releases.uploaders(hadoopConf).submit(work))
-    } else super.uploadSnapshot(snapshot)
+    } else HeldState.upload(None)(super.uploadSnapshot(snapshot))
 
   /**
    * The driver is told before Spark is that this attempt has written the version: a batch must not
@@ -195,8 +196,7 @@ private[state] final class AsyncRocksDB(
     val reason = s"$what of $loggingId failed: ${e.getMessage}. The query goes on from the last " +
       "durable batch when restarted"
     logError(reason, e)
-    Releases.ask(GaveUp(run, reason))
-    ()
+    Releasing.giveUp(run, reason)
   }
 
   /** One commit. Its thread may end before it, or after the changelog is there: see `perform`. */
@@ -259,7 +259,10 @@ private[state] final class AsyncRocksDB(
     }
   }
 
-  /** Spark deletes the LSM checkpoint after one try, so each try is given one that it cannot. */
+  /**
+   * Spark deletes the LSM checkpoint after one try, so each try is given one that it cannot. It is
+   * deleted when the upload is over, and not when its thread is: the heartbeat has it done again.
+   */
   private final class Uploading(snapshot: RocksDB.RocksDBSnapshot, expected: Option[Expected])
       extends Repeated(settings) {
     private val over = new CountDownLatch(1)
@@ -267,17 +270,22 @@ private[state] final class AsyncRocksDB(
 
     override def name: String = s"upload of snapshot ${snapshot.version}"
 
+    /** Of a run that is over nothing more is released: a try could only fail. */
+    override protected def isPointless: Boolean = !Releasing.goesOn(run)
+
     override protected def once(): Unit = {
+      Failpoint.reach("before_snapshot", run, snapshot.version - 1)
       // What a try before this one wrote beside the files it was to upload.
       new File(snapshot.checkpointDir, "metadata").delete()
-      expected.fold(uploadNow(kept))(HeldState.upload(_)(uploadNow(kept)))
+      HeldState.upload(expected)(uploadNow(kept))
     }
 
     override protected def giveUp(e: Throwable): Unit = AsyncRocksDB.this.giveUp(name, e)
 
     override def perform(): Unit = {
-      try super.perform()
-      finally snapshot.close()
+      super.perform()
+      if (isPointless) HeldState.forgetRun(run)
+      snapshot.close()
       over.countDown()
     }
 
