@@ -27,6 +27,12 @@ abstract class Cases {
   protected def held(variant: Variant): Option[String] =
     Option.when(!variant.queue)("nothing is held back without a release queue")
 
+  protected def full(variant: Variant): Option[String] =
+    Option.when(variant.mode != "full")("only mode full takes the commit off the task's path")
+
+  protected def single(variant: Variant): Option[String] =
+    Option.when(variant.families)("a load with column families waits for their snapshot")
+
   protected def direct(variant: Variant): Option[String] =
     Option.when(variant.queue)("with a release queue the store is reached behind the commit")
 

@@ -87,8 +87,23 @@ object FaultCases extends Cases {
     }
   }
 
-  check("a_file_of_a_state_that_was_cut_off_is_noticed", v => Option.when(v.format == 1)(
-    "format 1 keeps no checksum of its files")) { world =>
+  private def summed(variant: Variant): Option[String] =
+    Option.when(variant.format == 1)("format 1 keeps no checksum of its files")
+
+  check("checksums_may_be_turned_off_and_on_between_batches", summed) { world =>
+    val settings = Seq((true, 4), (false, 4), (true, 0))
+    settings.zipWithIndex.foreach { case ((isOn, threads), n) =>
+      world.setChecksums(isOn, threads)
+      val store = world.getStore(world.provider(), n.toLong, force = true)
+      put(store, ("k", n) -> n)
+      world.commit(store)
+      world.settle()
+      equal(s"a checksum of version ${n + 1}", world.hasChecksum(n + 1L), isOn)
+    }
+    equal("version 3", world.readAnew(3), settings.indices.map(n => ("k", n) -> n).toMap)
+  }
+
+  check("a_file_of_a_state_that_was_cut_off_is_noticed", summed) { world =>
     val provider = world.provider(minDeltas = 100)
     world.batch(provider, 0, (0 until 200).map(n => ("k", n) -> n): _*)
     world.batch(provider, 1, (0 until 200).map(n => ("l", n) -> n): _*)

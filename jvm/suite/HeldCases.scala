@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.contract
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
 
 import Checks._
@@ -9,12 +7,6 @@ import Rows._
 
 /** A run with a release queue: what is held back, what waits for it, and what does not. */
 object HeldCases extends Cases {
-  private def full(variant: Variant): Option[String] =
-    Option.when(variant.mode != "full")("only mode full takes the commit off the task's path")
-
-  private def single(variant: Variant): Option[String] =
-    Option.when(variant.families)("a load with column families waits for their snapshot")
-
   private def task(
       world: World,
       of: StateStoreProvider,
@@ -94,11 +86,7 @@ object HeldCases extends Cases {
       world.location.hold(1)
       task(world, provider, 1, ("b", 2) -> 2)
       task(world, provider, 2, ("c", 3) -> 3)
-      eventually("the commit waits for the batch before")(committer.isDefined)
-      val thread = committer.get
-      thread.interrupt()
-      thread.join(5000)
-      holds("its thread is dead")(!thread.isAlive)
+      Threads.kill("commit", "awaitDurable")
       world.location.letGo()
       equal("version 3", world.read(provider, 3).size, 3)
       equal("version 3 anew", world.readAnew(3).size, 3)
@@ -182,9 +170,35 @@ object HeldCases extends Cases {
     eventually("both batches are committed")(world.location.has("commits/1"))
   }
 
-  private def committer: Option[Thread] = Thread.getAllStackTraces.asScala.collectFirst {
-    case (thread, at) if thread.getName.matches("penstock-commit-\\d+") &&
-        at.exists(_.getMethodName == "awaitDurable") =>
-      thread
+  check("a_second_attempt_that_is_given_up_takes_nothing_from_the_first", allOf(held, changelog, single)) {
+    world =>
+      val provider = world.provider(minDeltas = 100)
+      world.batch(provider, 0, ("a", 1) -> 1)
+      world.settle()
+      world.location.hold(1)
+      task(world, provider, 1, ("b", 2) -> 2)
+      world.getStore(provider, 1).abort()
+      world.location.letGo()
+      equal("version 2", world.readAnew(2), Map(("a", 1) -> 1, ("b", 2) -> 2): Pairs)
+  }
+
+  check("a_snapshot_that_its_batch_does_not_wait_for_waits_for_its_batch", allOf(held, changelog)) { world =>
+    val provider = world.provider(minDeltas = 1)
+    world.batch(provider, 0, ("a", 1) -> 1)
+    world.settle()
+    val store = world.getStore(provider, 1)
+    put(store, ("b", 2) -> 2)
+    world.begin(1)
+    world.commitTask(store)
+    eventually("its changelog is there")(world.hasVersion(2, ".changelog"))
+    eventually("nothing of it is held any more")(world.holdsNothing())
+    eventually("its commit is over")(Threads.in("commit", "make").isEmpty)
+    val maintenance = aside(provider.doMaintenance())
+    eventually("its snapshot waits")(maintenance.isOver || Threads.isAnyIn("penstock.commit.Copier$", "await"))
+    holds("it is not there")(!world.hasVersion(2, ".zip"))
+    world.end(1, Seq(store.id))
+    maintenance.join()
+    holds("it is there")(world.hasVersion(2, ".zip"))
+    equal("version 2", world.readAnew(2), Map(("a", 1) -> 1, ("b", 2) -> 2): Pairs)
   }
 }

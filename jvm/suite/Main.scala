@@ -38,7 +38,9 @@ object Main {
     "family" -> FamilyCases,
     "fault" -> FaultCases,
     "zombie" -> ZombieCases,
-    "held" -> HeldCases)
+    "held" -> HeldCases,
+    "death" -> DeathCases,
+    "room" -> RoomCases)
 
   def main(arguments: Array[String]): Unit = {
     // Loggers write to standard output too; the lines of this program go to the real one.
@@ -46,6 +48,7 @@ object Main {
     System.setOut(System.err)
     val folder = Path.of(arguments.head)
     val words = arguments.tail.toSeq
+    Points.letGo()
     var number = 0
     for (variant <- variants; (group, cases) <- groups; one <- cases.list) {
       val told = s"${variant.name}:$group:${one.name}"

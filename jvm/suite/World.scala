@@ -47,6 +47,10 @@ final class World(val variant: Variant, folder: Path) {
   private val stores = mutable.Buffer.empty[LocationStore]
   private var releasing: Option[ReleaseQueue] = None
   private var retrySeconds = 20
+  private var localBytes = 1L << 30
+  private var localFolder = "held"
+  private var checksums = true
+  private var checksumThreads = 4
   start(0)
 
   def queue: ReleaseQueue = releasing.get
@@ -155,10 +159,41 @@ final class World(val variant: Variant, folder: Path) {
   }
 
   /** A new run, in which a write that fails is given up after a second. */
-  def restartImpatient(): Unit = {
-    retrySeconds = 1
+  def restartImpatient(): Unit = restartWith(retrySeconds = 1)
+
+  /** A new run with other limits. */
+  def restartWith(
+      retrySeconds: Int = 20,
+      localBytes: Long = 1L << 30,
+      localFolder: String = "held"): Unit = {
+    this.localFolder = localFolder
+    this.retrySeconds = retrySeconds
+    this.localBytes = localBytes
     restart()
   }
+
+  /** From now on files of state have checksums, or none; `threads` write the files of a store. */
+  def setChecksums(isOn: Boolean, threads: Int): Unit = {
+    checksums = isOn
+    checksumThreads = threads
+  }
+
+  def hasChecksum(version: Long): Boolean =
+    Using.resource(Files.list(root.resolve("state/0/0"))) {
+      _.iterator.asScala.map(_.getFileName.toString).exists { name =>
+        name.startsWith(s"${version}_") && name.endsWith(".crc")
+      }
+    }
+
+  /** The locks of the folders in which this process keeps what is on its way. */
+  def localLocks: Seq[Path] =
+    Using.resource(Files.list(folder.resolveSibling("held"))) {
+      _.iterator.asScala.map(_.resolve("lock")).toSeq
+    }
+
+  /** Nothing of a partition is on its way to the location. */
+  def holdsNothing(partition: Int = 0): Boolean =
+    HeldState.isDurable(run.toString, s"state/0/$partition", Long.MaxValue)
 
   def stop(): Unit = {
     Seq("faulty", "late").foreach(faults(_))
@@ -214,6 +249,7 @@ final class World(val variant: Variant, folder: Path) {
     val file = new HadoopPath(s"${root.toUri}/state/0/$partition/0.zip")
     Files.createDirectories(root.resolve(s"state/0/$partition"))
     val files = new FileContextBasedCheckpointFileManager(file.getParent, hadoopConf)
+    HeldState.expectSnapshot(run.toString, file, StateFile.of(file).get, hadoopConf)
     HeldState.createSnapshot(run.toString, file, StateFile.of(file).get, files, hadoopConf)
   }
 
@@ -250,6 +286,8 @@ final class World(val variant: Variant, folder: Path) {
     sql.setConfString(s"$prefix.minDeltasForSnapshot", minDeltas.toString)
     sql.setConfString(s"$prefix.rocksdb.changelogCheckpointing.enabled", variant.changelog.toString)
     sql.setConfString(s"$prefix.rocksdb.lockAcquireTimeoutMs", "300")
+    sql.setConf(SQLConf.STREAMING_CHECKPOINT_FILE_CHECKSUM_ENABLED, checksums)
+    sql.setConf(SQLConf.STATE_STORE_FILE_CHECKSUM_THREAD_POOL_SIZE, checksumThreads)
     StateStoreConf(sql)
   }
 
@@ -262,8 +300,9 @@ final class World(val variant: Variant, folder: Path) {
       conf.setBoolean(s"fs.$scheme.impl.disable.cache", true)
     }
     conf.set(Settings.RetryKey, retrySeconds.toString)
+    conf.set(Settings.LocalBytesKey, localBytes.toString)
     conf.set(Settings.ModeKey, variant.mode)
-    conf.set(Settings.LocalFolderKey, folder.getParent.resolve("held").toString)
+    conf.set(Settings.LocalFolderKey, s"${folder.getParent}/$localFolder")
     if (variant.isOurs) {
       conf.set(
         SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key,

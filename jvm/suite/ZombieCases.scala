@@ -76,6 +76,18 @@ object ZombieCases extends Cases {
     isWon(world)
   }
 
+  check("an_attempt_that_begins_later_and_aborts_takes_nothing_with_it", rocksDB) { world =>
+    world.batch(world.provider(), 0, ("a", 1) -> 1)
+    world.settle()
+    val store = winner(world)
+    world.begin(1)
+    val later = world.getStore(world.provider(minDeltas = 100), 1)
+    put(later, ("zombie", 0) -> 99)
+    later.abort()
+    world.commit(store)
+    isWon(world)
+  }
+
   check("a_zombie_that_never_ends_holds_up_nobody", rocksDB) { world =>
     val endless = zombie(world)
     world.commit(winner(world))
@@ -85,11 +97,13 @@ object ZombieCases extends Cases {
     endless.abort()
   }
 
-  check("a_zombie_that_hangs_in_its_last_step_changes_nothing", allOf(guarded, direct)) { world =>
+  check("a_zombie_that_hangs_in_its_last_step_changes_nothing", guarded) { world =>
     val late = zombie(world, scheme = "late")
+    val store = winner(world)
     world.faults("late", "hang rename")
     val hanging = aside(late.commit())
-    world.commit(winner(world))
+    eventually("it hangs")(Threads.isAnyIn("penstock.testing.DelayedStore", "operation"))
+    world.commit(store)
     world.faults("late")
     hanging.join()
     isWon(world)

@@ -41,7 +41,7 @@ TOGETHER = (
     ),
     (*UNQUEUED, "ours", "ours-changelog", "ours-changelog-v2"),
 )
-GROUPS = ("store", "version", "metric", "family", "fault", "zombie", "held")
+GROUPS = ("store", "version", "metric", "family", "fault", "zombie", "held", "death", "room")
 
 Result = dict[str, Any]
 
@@ -66,7 +66,12 @@ class Suite:
         command = [java, "-Xmx1g", *SHORT_RUN.split(), *opened]
         command += [f"-Dspark.local.dir={folder / 'local'}", "-cp", classes, MAIN]
         command += [str(folder / "work"), *(f"{variant}:" for variant in variants)]
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+        points = f"after_state,before_snapshot,in_commit@1:{folder / 'points'}"
+        environment = {
+            **os.environ,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PENSTOCK_FAILPOINT": points,
+        }
         with self._log.open("w") as log, self._out.open("w") as out:
             self._process = subprocess.Popen(command, stdout=out, stderr=log, env=environment)
 

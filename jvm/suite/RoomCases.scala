@@ -1,0 +1,118 @@
+package org.apache.spark.sql.execution.streaming.state.contract
+
+import java.io.{File, IOException}
+import java.nio.file.{Files, Path}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider}
+import org.rocksdb.{FlushOptions, RocksDB => NativeRocksDB}
+
+import penstock.commit.{HeldState, LocalFile}
+
+import Checks._
+import Rows._
+
+/** Room on the local disk, and the files a store keeps there. */
+object RoomCases extends Cases {
+  private val FilesUntilCompaction = 8
+
+  check("a_full_local_disk_is_an_error_that_names_the_folder_and_the_setting", held) { _ =>
+    val full = new LocalFile(new File("/dev/full"))
+    val error = fails("writing to a full disk", "No space left", "/dev", "spark.penstock.local.dir") {
+      full.write(new Array[Byte](1 << 16), 0, 1 << 16)
+    }
+    holds("it is an error of the disk")(error.isInstanceOf[IOException])
+  }
+
+  check("a_writer_waits_while_more_state_is_held_than_there_is_room_for", allOf(held, changelog)) { world =>
+    atRest()
+    world.restartWith(localBytes = 1)
+    val providers = Seq(0, 1).map(n => world.provider(partition = n, minDeltas = 100))
+    val first = providers.map(world.getStore(_, 0))
+    world.begin(0)
+    first.foreach(world.commitTask)
+    world.end(0, first.map(_.id))
+    world.settle()
+    world.location.hold(1)
+    world.begin(1)
+    val one = world.getStore(providers.head, 1)
+    put(one, ("a", 1) -> 1)
+    world.commitTask(one)
+    val other = aside(world.getStore(providers(1), 1))
+    eventually("it waits for room")(Threads.stands(other.thread, "awaitSpace"))
+    world.location.letGo()
+    world.commitTask(other.join())
+    world.end(1, providers.map(_.stateStoreId))
+    equal("version 2", world.readAnew(2), Map(("a", 1) -> 1): Pairs)
+  }
+
+  check("a_writer_that_finds_no_room_fails_with_the_setting", allOf(held, changelog)) { world =>
+    atRest()
+    world.restartWith(retrySeconds = 1, localBytes = 1)
+    val providers = Seq(0, 1).map(n => world.provider(partition = n, minDeltas = 100))
+    world.location.hold(0)
+    world.begin(0)
+    world.commitTask(world.getStore(providers.head, 0))
+    fails("opening another", "spark.penstock.local.maxBytes")(world.getStore(providers(1), 0))
+  }
+
+  check("a_folder_stays_locked_when_another_setting_names_its_parent_as_well", allOf(held, changelog)) {
+    world =>
+      world.batch(world.provider(), 0, ("a", 1) -> 1)
+      val locks = world.localLocks
+      holds("its folder is locked")(locks.nonEmpty && locks.forall(isLocked))
+      world.restartWith(localFolder = "held/.")
+      world.batch(world.provider(), 1, ("b", 2) -> 2)
+      holds("all are locked")(world.localLocks.size > locks.size && world.localLocks.forall(isLocked))
+  }
+
+  /** Runs that are over, of other cases too, leave nothing here. */
+  private def atRest(): Unit = eventually("nothing is held")(HeldState.heldBytes == 0)
+
+  /** As Linux tells everybody. */
+  private def isLocked(file: Path): Boolean = {
+    val inode = Files.getAttribute(file, "unix:ino").toString
+    Files.readAllLines(Path.of("/proc/locks")).asScala.exists(_.contains(s":$inode "))
+  }
+
+  check("compaction_rests_until_the_lsm_checkpoint_is_taken_and_runs_beside_the_upload", allOf(held, full)) {
+    world =>
+      val provider = world.provider(scheme = "faulty", minDeltas = 100)
+      world.batch(provider, 0, ("a", 1) -> 1)
+      world.settle()
+      val store = world.getStore(provider, 1, force = true)
+      put(store, ("b", 2) -> 2)
+      world.faults("faulty", "hang create")
+      val native = nativeOf(provider)
+      Points.held {
+        world.commit(store)
+        eventually("the checkpoint is taken")(Threads.in("commit", "uploadSnapshot").isDefined)
+        holds("compaction rests")(native.getOptions.disableAutoCompactions())
+        flush(native)
+        equal("files", filesOf(native) >= FilesUntilCompaction, true)
+      }
+      eventually("compaction is allowed")(!native.getOptions.disableAutoCompactions())
+      flush(native)
+      eventually("they are compacted while the upload hangs")(filesOf(native) < FilesUntilCompaction)
+      holds("nothing of it is in the location")(!world.hasVersion(2))
+  }
+
+  private def nativeOf(provider: Any): NativeRocksDB = {
+    def field(of: Class[_], in: Any, name: String): Any = {
+      val found = of.getDeclaredField(name)
+      found.setAccessible(true)
+      found.get(in)
+    }
+    val store = provider.asInstanceOf[RocksDBStateStoreProvider].rocksDB
+    field(classOf[RocksDB], store, "db").asInstanceOf[NativeRocksDB]
+  }
+
+  private def flush(native: NativeRocksDB): Unit = (1 to FilesUntilCompaction).foreach { n =>
+    native.put(s"garbage $n".getBytes, Array.emptyByteArray)
+    native.flush(new FlushOptions().setWaitForFlush(true))
+  }
+
+  private def filesOf(native: NativeRocksDB): Long =
+    native.getProperty("rocksdb.num-files-at-level0").toLong
+}
