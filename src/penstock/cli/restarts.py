@@ -22,7 +22,14 @@ _CODE = re.compile(r"\[penstock: (\w+)\]")
 _KIND_OF_CODE = {
     **dict.fromkeys(("fenced",), "Fenced"),
     **dict.fromkeys(("damaged", "checkpoint_behind", "checkpoint_differs"), "Damaged"),
-    **dict.fromkeys(("busy", "stopping", "storage_full", "unreachable"), "TryAgain"),
+    **dict.fromkeys(
+        (
+            *("busy", "stopping", "storage_full", "unreachable", "store_unavailable", "state_lost"),
+            *("run_ended", "local_space", "release_late", "compaction_late", "commit_late"),
+            *("commit_stopped", "commit_failed", "commit_died"),
+        ),
+        "TryAgain",
+    ),
     "bug": "Bug",
     **dict.fromkeys(
         (
@@ -31,6 +38,8 @@ _KIND_OF_CODE = {
             *("position_past_end", "trimmed", "stream_differs", "schema_differs", "bad_option"),
             *("already_marked", "unknown_entries", "entry_too_large", "request_too_large"),
             *("unknown_option", "no_stream", "bad_key", "bad_position", "no_server"),
+            *("two_queries", "provider_overridden", "no_plugin", "no_file_manager", "bad_setting"),
+            *("local_folder",),
         ),
         "BadCall",
     ),
