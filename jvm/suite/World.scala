@@ -257,7 +257,8 @@ final class World(val variant: Variant, folder: Path) {
     val store = new LocationStore(root, first)
     stores += store
     val made = new ReleaseQueue(
-      "query", run.toString, None, first, false, store, Releases.releasers(hadoopConf),
+      "query", run.toString, None, first, false, store,
+      Releases.releasers("suite", hadoopConf), Releases.followers("suite", hadoopConf),
       new Settings(hadoopConf), _ => ())
     Releases.started(made, isActive = _ => true)
     releasing = Some(made)

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
+from penstock.errors import BadCall
+from support.processes import wait_until
 
 Fresh = Callable[[str], str]
 
@@ -22,6 +24,8 @@ SNAPSHOTS = "spark.penstock.commit.snapshots"
 RETRY = "spark.penstock.commit.retrySeconds"
 LOCAL = "spark.penstock.local.dir"
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+THREADS = 4
+"""In a pool that all queries share, by default."""
 KEPT = (PROVIDER, FORMAT, MODE, SNAPSHOTS, RETRY, LOCAL)
 
 
@@ -73,6 +77,12 @@ class Job:
 
     def all_sent(self) -> list[int]:
         return list(range(self._sent))
+
+    def is_all_seen(self) -> bool:
+        try:
+            return self.seen() == self.all_sent()
+        except BadCall:  # the query has not made its stream yet
+            return False
 
 
 @pytest.fixture
@@ -152,6 +162,44 @@ def test_a_store_that_does_not_take_files_stops_the_query_by_its_name(
     faults.unlink()
     job.run("faulty")
     assert job.seen() == job.all_sent()
+
+
+def test_a_location_that_cannot_be_written_is_named_at_the_start(
+    job: Job, faults: Path, tmp_path: Path
+) -> None:
+    faults.write_text("fail create\n")
+    with pytest.raises(Exception, match=f"create of faulty:.*{job.checkpoint.name}.* failed"):
+        job.run("faulty")
+    faults.unlink()
+    folder = job.checkpoint
+    (tmp_path / "taken").write_text("a file")
+    job.checkpoint = tmp_path / "taken" / "checkpoint"
+    with pytest.raises(Exception, match=str(tmp_path / "taken")):
+        job.run()
+    job.checkpoint = folder
+    job.run("faulty")
+    assert job.seen() == job.all_sent()
+
+
+def test_locations_that_hang_delay_no_query_on_another(
+    spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path, faults: Path
+) -> None:
+    stuck = [Job(spark, client, fresh, tmp_path / str(n)) for n in range(THREADS)]
+    queries = [job.start("faulty", once=False) for job in stuck]
+    for query in queries:
+        query.processAllAvailable()
+    faults.write_text("hang create\n")
+    for job in stuck:
+        job.feed()
+    for job in stuck:
+        # Their own markers do not wait for their locations either.
+        wait_until("the batch is seen", job.is_all_seen)
+    free = Job(spark, client, fresh, tmp_path / "free")
+    query = free.start(once=False)
+    wait_until("the other batch is seen", free.is_all_seen)
+    faults.unlink()
+    for each in (*queries, query):
+        each.stop()
 
 
 def test_a_local_folder_that_cannot_be_used_is_named(spark: SparkSession, job: Job) -> None:

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 import penstock.BadCall
 import penstock.client.{Gateway, MarkedFiles}
-import penstock.commit.{FileEntry, Named, Prepared, Store, WholeFile, Workers}
+import penstock.commit.{FileEntry, Named, Prepared, Store, StoreName, WholeFile, Workers}
 
 /**
  * Where a run's checkpoint becomes durable: in the location; or, for a query that writes to the
@@ -98,7 +98,7 @@ private[checkpoint] final class CheckpointStore(
       path,
       CompletableFuture.supplyAsync(
         () => WholeFile.prepare(files, new Path(root, path), bytes),
-        Preparing))
+        preparing(StoreName.of(root))))
     ()
   }
 
@@ -120,8 +120,12 @@ private[checkpoint] final class CheckpointStore(
 
 private object CheckpointStore {
 
-  /** Few threads for all queries: a batch has two small files to prepare. */
-  val Preparing: Executor = Executors.newFixedThreadPool(4, Workers.daemons("penstock-prepare"))
+  private val byStore = new ConcurrentHashMap[String, Executor]()
+
+  /** Few threads for all queries on a store: a batch has two small files to prepare. */
+  def preparing(store: String): Executor = byStore.computeIfAbsent(
+    store,
+    _ => Executors.newFixedThreadPool(4, Workers.daemons(s"penstock-prepare-$store")))
 
   /** Spark keeps a hundred batches, which no other run gets through in this time. */
   val StoodStillNs: Long = 2L * 1000 * 1000 * 1000

@@ -88,7 +88,8 @@ private[checkpoint] object Recovery extends Logging {
         committed + 1,
         offsets > committed,
         store,
-        Releases.releasers(conf),
+        Releases.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
+        Releases.followers(StoreName.of(root), conf),
         settings,
         why => SparkInternals.cancelJobs(run, why.getMessage),
         snapshots)

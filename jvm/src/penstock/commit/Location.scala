@@ -73,6 +73,12 @@ private[penstock] final class Prepared(
   }
 }
 
+/** The store that a location is in, by which slow ones are kept apart from others. */
+private[penstock] object StoreName {
+  def of(path: Path): String =
+    Seq(path.toUri.getScheme, path.toUri.getAuthority).filter(_ != null).mkString("-")
+}
+
 /** Files that appear whole or not at all. */
 private[penstock] object WholeFile {
 

@@ -37,13 +37,15 @@ final class ReleaseQueue(
     first: Long,
     recorded: Boolean,
     store: Store,
-    workers: Workers,
+    releasers: Workers,
+    followers: Workers,
     settings: Settings,
     onFailure: Throwable => Unit,
     snapshots: Option[Snapshots] = None)
     extends Logging {
 
   val steps = new Steps
+  val startedNs: Long = System.nanoTime()
 
   private val release = new Release(first, recorded, instance.isDefined, settings.behind)
   private val held = new ConcurrentHashMap[String, Array[Byte]]()
@@ -169,7 +171,8 @@ final class ReleaseQueue(
     }
     effects.foreach {
       case Stop(reason) => fail(new TryAgain("commit_stopped", s"query $query: $reason"))
-      case effect => workers.submit(new Performing(effect))
+      case effect @ (CopyBatch(_) | Delete(_)) => followers.submit(new Performing(effect))
+      case effect => releasers.submit(new Performing(effect))
     }
   }
 

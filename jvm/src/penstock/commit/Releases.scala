@@ -33,7 +33,7 @@ object Releases {
 
   /** The steps of the newest run of a query, as JSON; for tests and benchmarks. */
   def steps(query: String): String =
-    all.filter(_.query == query).lastOption.map(_.steps.json).getOrElse("{}")
+    all.filter(_.query == query).maxByOption(_.startedNs).map(_.steps.json).getOrElse("{}")
 
   /** On the driver: the answer to a message, at once. */
   def receive(message: Message): Answer =
@@ -60,8 +60,11 @@ object Releases {
   /** The name of this JVM among the writers of state. */
   def writer: String = Option(SparkEnv.get).map(_.executorId).getOrElse(DriverId)
 
-  /** Effects of release queues. They wait for nothing that the other pools do. */
-  def releasers(conf: Configuration): Workers = pool("release", conf)
+  /** What a batch waits for to be committed: in `store`, the log or the store of a location. */
+  def releasers(store: String, conf: Configuration): Workers = pool(s"release-$store", conf)
+
+  /** What follows a commit: in a pool of its own, as a slow location must delay no commit. */
+  def followers(store: String, conf: Configuration): Workers = pool(s"follow-$store", conf)
 
   /** Copies of state files. */
   def copiers(conf: Configuration): Workers = pool("copy", conf, CopiersPerThread)
