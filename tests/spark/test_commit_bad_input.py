@@ -164,6 +164,22 @@ def test_a_store_that_does_not_take_files_stops_the_query_by_its_name(
     assert job.seen() == job.all_sent()
 
 
+def test_state_that_an_attempt_left_uncommitted_gives_way_to_what_the_marker_names(
+    spark: SparkSession, job: Job
+) -> None:
+    spark.conf.set(FORMAT, "1")
+    job.run()
+    left = list((job.checkpoint / "state" / "0").glob("*/1.changelog"))
+    assert left
+    for file in left:
+        file.write_bytes(b"of an attempt that was killed")
+        file.with_name(f".{file.name}.crc").write_bytes(b"its checksum")
+    (job.checkpoint / "commits" / "0").unlink()
+    job.feed()
+    job.run()
+    assert job.seen() == job.all_sent()
+
+
 def test_a_location_that_cannot_be_written_is_named_at_the_start(
     job: Job, faults: Path, tmp_path: Path
 ) -> None:

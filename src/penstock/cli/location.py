@@ -14,6 +14,7 @@ from penstock.errors import BadCall, Damaged
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:")
 METADATA = "metadata"
+STATE = "state"
 
 
 class _Metadata(msgspec.Struct):
@@ -64,10 +65,11 @@ class Location:
         return (self.folder / path).exists()
 
     def put(self, path: str, content: bytes, source: str) -> bool:
-        """Write a file that is not there, durably; False if it is there with the same bytes.
+        """Write a file durably; False if it is there with the same bytes.
 
-        Other bytes under that name are an error that names both; `source` says where these came
-        from. A reader never sees a part of the file.
+        State of other bytes is replaced: an attempt that never committed has left it. Any other
+        file of other bytes is an error that names both; `source` says where these came from. A
+        reader never sees a part of the file.
         """
         target = self.folder / path
         fresh = target.parent / f".{target.name}.{uuid4().hex}.tmp"
@@ -77,12 +79,18 @@ class Location:
                 out.write(content)
                 out.flush()
                 os.fsync(out.fileno())
-            if not target.exists():
+            is_state = path.startswith(f"{STATE}/")
+            if is_state and target.exists() and target.read_bytes() == content:
+                return False
+            if is_state or not target.exists():
                 # Hadoop's local file system keeps a checksum of its own beside each file; one
                 # left over from another content would make the new one unreadable.
                 target.with_name(f".{target.name}.crc").unlink(missing_ok=True)
-            # A link, unlike a rename, never replaces what another process has just put there.
-            os.link(fresh, target)
+            if is_state:
+                fresh.replace(target)
+            else:
+                # A link, unlike a rename, never replaces what another process has just put there.
+                os.link(fresh, target)
         except FileExistsError:
             there = target.read_bytes()
             if there != content:

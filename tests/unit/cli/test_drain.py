@@ -184,7 +184,7 @@ def test_a_long_log_is_copied_page_by_page(query: Query, drain: Drain) -> None:
     assert len(list((query.folder / "commits").iterdir())) == 101
 
 
-def test_a_file_with_other_bytes_is_an_error_that_names_both(query: Query, drain: Drain) -> None:
+def test_offsets_with_other_bytes_are_an_error_that_names_both(query: Query, drain: Drain) -> None:
     query.mark(0, query.batch(0))
     (query.folder / "offsets").mkdir()
     (query.folder / "offsets/0").write_bytes(b"others")
@@ -193,6 +193,28 @@ def test_a_file_with_other_bytes_is_an_error_that_names_both(query: Query, drain
     assert f"{query.folder}/offsets/0 is there with 6 bytes and differs from entry " in err
     assert not (query.folder / "commits").exists()
     assert (query.folder / "offsets/0").read_bytes() == b"others"
+
+
+def test_commits_with_other_bytes_are_never_replaced(tmp_path: Path) -> None:
+    location = Location(tmp_path)
+    location.put("commits/0", b"first", "entry 1")
+    with pytest.raises(Damaged, match="commits/0 is there with 5 bytes and differs from entry 2"):
+        location.put("commits/0", b"other", "entry 2")
+    assert (tmp_path / "commits/0").read_bytes() == b"first"
+
+
+def test_state_that_an_attempt_left_uncommitted_is_replaced(query: Query, drain: Drain) -> None:
+    query.mark(0, query.batch(0))
+    store = query.folder / "state/0/0"
+    store.mkdir(parents=True)
+    (store / "1.changelog").write_bytes(b"of an attempt that was killed")
+    (store / ".1.changelog.crc").write_bytes(b"its checksum")
+    code, out, err = drain(query.folder)
+    assert (code, err) == (0, "")
+    assert "wrote offsets/0, state/0/0/1.changelog" in out
+    assert [(each.name, each.read_bytes()) for each in store.iterdir()] == [
+        ("1.changelog", b"state 0")
+    ]
 
 
 def test_a_marker_ahead_of_both_is_refused_with_both_named(query: Query, drain: Drain) -> None:

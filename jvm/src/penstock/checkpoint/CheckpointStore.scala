@@ -78,7 +78,9 @@ private[checkpoint] final class CheckpointStore(
     Option(offsets.get(batch)).foreach { case (entry, bytes) => enter(entry.path, bytes) }
     awaitPlaced(pieces, isPlaced)
     // What its writer does not place, because it is gone or slow, comes from the log.
-    pieces.filterNot(p => isPlaced(p.path)).foreach(p => create(p.path, log.get.read(p)))
+    pieces.filterNot(p => isPlaced(p.path)).foreach { p =>
+      WholeFile.write(files, new Path(root, p.path), log.get.read(p), overwrite = true)
+    }
     enter(s"commits/$batch", commit)
     copied = math.max(copied, batch)
     offsets.remove(batch)
@@ -134,7 +136,11 @@ private object CheckpointStore {
   val PlacedWithinNs: Long = 10L * 1000 * 1000 * 1000
 }
 
-/** A marked batch that the location does not have: its files come from the log. */
+/**
+ * A marked batch that the location does not have: its files come from the log. State is what the
+ * marker names, whatever an attempt that never committed has left under the same name; offsets and
+ * commits that differ are another query's.
+ */
 private[checkpoint] final class MarkedBatch(
     root: Path,
     files: CheckpointFileManager,
@@ -150,13 +156,16 @@ private[checkpoint] final class MarkedBatch(
 
   def write(): Unit = {
     val (first, rest) = marker.files.partition(_.path == offsets)
-    (first ++ rest).foreach(file => put(file.path, gateway.queries.readFile(query, file.entry)))
-    put(s"commits/${marker.batch}", marker.commit.get)
+    first.foreach(file => WholeFile.create(files, at(file.path), bytesOf(file)))
+    rest.foreach(file => WholeFile.write(files, at(file.path), bytesOf(file), overwrite = true))
+    WholeFile.create(files, at(s"commits/${marker.batch}"), marker.commit.get)
   }
 
-  private def put(path: String, bytes: Array[Byte]): Unit = {
+  private def bytesOf(file: FileEntry): Array[Byte] = gateway.queries.readFile(query, file.entry)
+
+  private def at(path: String): Path = {
     val file = new Path(root, path)
     files.mkdirs(file.getParent)
-    WholeFile.create(files, file, bytes)
+    file
   }
 }

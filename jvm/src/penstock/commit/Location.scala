@@ -127,7 +127,7 @@ private[penstock] object WholeFile {
       case _: FileNotFoundException => None
     }
 
-  private def write(
+  def write(
       files: CheckpointFileManager,
       file: Path,
       bytes: Array[Byte],
