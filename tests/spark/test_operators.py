@@ -45,7 +45,7 @@ def rows(first: int, count: int) -> pa.Table:
     )
 
 
-NUMBERS = rows(0, ROWS)["n"].to_pylist()
+NUMBERS: list[int] = rows(0, ROWS)["n"].to_pylist()
 COUNTS = Counter(n % KEYS for n in NUMBERS)
 OUT = StructType([StructField("key", LongType()), StructField("count", LongType())])
 
@@ -125,7 +125,9 @@ OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
 }
 CASES = [
     *((name, {}) for name in OPERATORS),
+    # Spark 4.3 begins no join of version 1: only its own tests may write the schema of one.
     ("join", {JOIN: "3"}),
+    ("join", {JOIN: "3", FORMAT: "1"}),
     ("join", {JOIN: "4"}),
     ("aggregate", {FORMAT: "1"}),
     ("join", {FORMAT: "1"}),
@@ -149,6 +151,16 @@ def seen(client: Client, stream: str, mode: str) -> Counter[Any]:
         return Counter(tuple(row.values()) for row in found)
     latest = {row["key"]: row["count"] for row in found}
     return Counter(dict.fromkeys(latest.items(), 1))
+
+
+def rows_kept(name: str) -> int:
+    """How many rows of state there are at the end."""
+    if name.startswith("deduplicate"):
+        return ROWS
+    if name == "join":
+        # Both sides keep the even numbers: Spark filters the left as the right.
+        return 2 * sum(n % 2 == 0 for n in NUMBERS)
+    return KEYS
 
 
 @pytest.fixture
@@ -192,10 +204,19 @@ def test_an_operator_is_right_across_a_restart(
             .start(made)
         )
         assert query.awaitTermination(300)
+    assert query.lastProgress is not None
+    (last,) = query.lastProgress["stateOperators"]
+    assert last["numRowsTotal"] == rows_kept(name)
+    commits = {int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit()}
+    assert {0, 1, 2, 3} <= commits
+    about = spark.read.format("state-metadata").load(str(checkpoint)).collect()
+    operator = (last["operatorName"], max(commits))
+    assert {(row.operatorName, row.maxBatchId) for row in about} == {operator}
+    if name == "aggregate":
+        stored = spark.read.format("statestore").load(str(checkpoint))
+        assert dict(stored.select("key.key", "value.count").collect()) == COUNTS
     assert seen(client, made, mode) == expected(name)
     # The session's provider is ours; what is written down is Spark's, for Spark to go on with.
     first_offsets = (checkpoint / "offsets" / "0").read_text()
     assert '.RocksDBStateStoreProvider"' in first_offsets
     assert "Penstock" not in first_offsets
-    commits = {int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit()}
-    assert {0, 1, 2, 3} <= commits
