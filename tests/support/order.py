@@ -17,6 +17,7 @@ LONGEST_FIRST = (
     "spark/test_state_provider.py",
     "faults/test_driver_kills.py",
     "spark/test_late_rows.py",
+    "faults/test_take_over.py",
     "faults/test_protocols.py",
     "spark/test_bench_suites.py",
     "spark/test_aligned.py",

@@ -116,7 +116,8 @@ class DriverProcess:
             "status": str(self.status_file),
             **given,
         }
-        environment = dict(os.environ)
+        tests = str(Path(__file__).parents[1])
+        environment = {**os.environ, "PYTHONPATH": tests}
         self._stopped = folder / "stopped"
         if failpoint is not None:
             environment["PENSTOCK_FAILPOINT"] = f"{failpoint}:{self._stopped}"

@@ -136,8 +136,7 @@ private[checkpoint] final case class LogFile(run: QueryRun, folder: String, batc
     case (Some(queue), _) => new HeldCommit(run, queue, batch)
     case (None, Commits) if run.log.exists(_.isSealed(batch)) =>
       new MarkedCommit(run.log.get, files, batch, file)
-    case (None, Offsets) if run.log.isDefined =>
-      new FencedOffsets(files.createAtomic(file, overwrite), run.log.get, batch)
+    case (None, Offsets) => new DirectOffsets(run, files, batch, file, overwrite)
     case _ => files.createAtomic(file, overwrite)
   }
 
@@ -226,24 +225,19 @@ private final class MarkedCommit(
   }
 }
 
-/** Mode `sync`: `offsets/N` is not written by a run that was taken over. */
-private final class FencedOffsets(
-    inner: CancellableFSDataOutputStream,
-    log: TaskLog,
-    batch: Long)
-    extends CancellableFSDataOutputStream(inner) {
-  private var done = false
-
-  override def close(): Unit = if (!done) {
-    log.ensureCurrent()
-    Naming.of(log)(inner.close())
-    done = true
-    Failpoint.reach("after_offsets", log.query, batch)
-  }
-
-  override def cancel(): Unit = {
-    done = true
-    inner.cancel()
+/** Mode `sync`: `offsets/N` names Spark's provider; a run that was taken over does not write it. */
+private final class DirectOffsets(
+    run: QueryRun,
+    files: CheckpointFileManager,
+    batch: Long,
+    file: Path,
+    overwrite: Boolean)
+    extends HeldLogFile {
+  override protected def closed(bytes: Array[Byte]): Unit = {
+    def write(): Unit = WholeFile.write(files, file, ProviderName.onWrite(bytes), overwrite)
+    run.log.foreach(_.ensureCurrent())
+    run.log.fold(write())(Naming.of(_)(write()))
+    Failpoint.reach("after_offsets", run.query, batch)
   }
 }
 

@@ -42,7 +42,10 @@ private final class LocalCheckpoint(path: Path, conf: Configuration)
   override def createTempFile(file: Path): FSDataOutputStream =
     new FSDataOutputStream(new BufferedOutputStream(Files.newOutputStream(nio(file))), null)
 
-  override def renameTempFile(from: Path, to: Path, overwriteIfPossible: Boolean): Unit =
+  override def renameTempFile(from: Path, to: Path, overwriteIfPossible: Boolean): Unit = {
+    // Hadoop's local file system keeps a checksum beside each file that it wrote. One of other bytes
+    // makes a file unreadable, for Spark alone too; without one a file is read as it is.
+    Files.deleteIfExists(nio(new Path(to.getParent, s".${to.getName}.crc")))
     if (overwriteIfPossible) {
       Files.move(nio(from), nio(to), StandardCopyOption.ATOMIC_MOVE)
       ()
@@ -54,6 +57,7 @@ private final class LocalCheckpoint(path: Path, conf: Configuration)
       }
       Files.delete(nio(from))
     }
+  }
 
   override def exists(file: Path): Boolean = Files.exists(nio(file))
 
