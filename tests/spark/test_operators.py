@@ -210,8 +210,8 @@ def test_an_operator_is_right_across_a_restart(
     commits = {int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit()}
     assert {0, 1, 2, 3} <= commits
     about = spark.read.format("state-metadata").load(str(checkpoint)).collect()
-    operator = (last["operatorName"], max(commits))
-    assert {(row.operatorName, row.maxBatchId) for row in about} == {operator}
+    expected_there = (last["operatorName"], max(commits))
+    assert {(row.operatorName, row.maxBatchId) for row in about} == {expected_there}
     if name == "aggregate":
         stored = spark.read.format("statestore").load(str(checkpoint))
         assert dict(stored.select("key.key", "value.count").collect()) == COUNTS
