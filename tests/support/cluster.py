@@ -28,9 +28,10 @@ CONF = {
 class Cluster:
     """`spark-class` processes. Each worker has a loopback address, so a host, of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cores: int = 1) -> None:
         folder.mkdir(parents=True)
         self._folder = folder
+        self._cores = cores
         self._spark = Path(pyspark.__file__).parent
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         port, web = free_port(), free_port()
@@ -55,17 +56,19 @@ class Cluster:
             f"worker{number}",
             host,
             "org.apache.spark.deploy.worker.Worker",
-            *("--host", host, "--cores", "1", "--memory", "1g", "--webui-port", "0"),
+            *("--host", host, "--cores", str(self._cores), "--memory", "1g", "--webui-port", "0"),
             *("--work-dir", str(self._folder / f"work{number}"), self.url),
         )
 
-    def workers(self) -> list[psutil.Process]:
-        """The workers that are alive."""
-        return [
-            psutil.Process(process.pid)
-            for name, process in self._processes.items()
-            if name.startswith("worker") and process.poll() is None
-        ]
+    def executors(self) -> dict[int, int]:
+        """The executors that are alive: the number of the worker of each, by its process."""
+        return {
+            child.pid: number
+            for number in (1, 2)
+            if (worker := self._processes[f"worker{number}"]).poll() is None
+            for child in psutil.Process(worker.pid).children(recursive=True)
+            if _is_executor(child)
+        }
 
     def kill_worker(self, number: int) -> None:
         """kill -9 of a worker and of the executors on it, as when a machine is lost."""
@@ -99,3 +102,10 @@ class Cluster:
                 stderr=subprocess.STDOUT,
                 env=environment,
             )
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+    except psutil.Error:
+        return False  # it has just ended

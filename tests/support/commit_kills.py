@@ -15,14 +15,17 @@ shows, and that is not committed, Spark alone cannot go on with format 2; Pensto
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from support.processes import DriverProcess, ServerProcess
 from support.three_driving import ThreeQueries, latest, told, wait_until_standing
+from support.three_queries import NAMES
 
 AT = 4
+RETAINED = "spark.sql.streaming.minBatchesToRetain"
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,21 @@ class Stop:
     version: str = "2"  # of the checkpoint's format
     snapshots: str = "batches"  # the query whose state is kept without changelogs
     plain: bool = False  # Spark alone carries on the query into files
+    again: str = ""  # where the run after that is killed: `totals` stands there at batch AT
+    transform: bool = False  # `totals` keeps its state with Spark's provider, which it insists on
+    retained: int = 100  # batches whose offsets and commits are kept
+    queries: tuple[str, ...] = NAMES
 
     def __str__(self) -> str:
         return f"{self.points}-v{self.version}"
 
 
-def check_a_kill(server: ServerProcess, folder: Path, stop: Stop) -> None:
+def check_a_kill(
+    server: ServerProcess,
+    folder: Path,
+    stop: Stop,
+    wait_before_kill: Callable[[ThreeQueries, dict[str, str]], None] | None = None,
+) -> None:
     """Kill the job at the point, look at what is seen, and let it come to its end."""
     job = ThreeQueries(server, folder)
     input_files = str(job.input_files) if stop.plain else None
@@ -50,11 +62,22 @@ def check_a_kill(server: ServerProcess, folder: Path, stop: Stop) -> None:
         "version": stop.version,
         "snapshots": stop.snapshots,
         "input_files": input_files,
+        "transform": stop.transform,
+        "conf": {RETAINED: str(stop.retained)},
+        "queries": stop.queries,
     }
     driver = job.start(f"{stop.points}@{AT}", **same)
     wait_until_standing(driver, set(stop.visible))
+    if wait_before_kill is not None:
+        wait_before_kill(job, {name: str(query["id"]) for name, query in told(driver).items()})
     driver.kill()
     ids = check_what_is_seen(job, driver, stop)
+    if stop.again:
+        driver = job.start(f"{stop.again}@{AT}", **same)
+        wait_until_standing(driver, {"totals"})
+        driver.kill()
+        # The others have gone on, to wherever they were killed.
+        check_what_is_seen(job, driver, replace(stop, visible={"totals": stop.visible["totals"]}))
 
     logs = {
         file: file.read_bytes()
@@ -63,13 +86,20 @@ def check_a_kill(server: ServerProcess, folder: Path, stop: Stop) -> None:
         if file.parent.name in ("offsets", "commits")
     }
     if stop.plain:
-        job.finish(**same, plain=True, queries=["files"])
-        job.finish(**same, queries=["totals", "batches"])
+        job.finish(**{**same, "queries": ["files"]}, plain=True)
+        job.finish(**{**same, "queries": ["totals", "batches"]})
     else:
         job.finish(**same)
-    job.check_whole(ids["totals"])
-    # Nothing was cut anew that was recorded, and nothing recorded was lost.
-    assert {file: file.read_bytes() for file in logs} == logs
+    job.check_whole(ids)
+    # Nothing was cut anew that was recorded, and nothing recorded was lost, unless it was old.
+    lost = {file for file in logs if not file.exists()}
+    assert all(is_old(file, stop.retained) for file in lost), lost
+    assert all(file.read_bytes() == logs[file] for file in set(logs) - lost)
+
+
+def is_old(file: Path, retained: int) -> bool:
+    checkpoint, log = file.parent.parent, file.parent.name
+    return int(file.name) <= latest(checkpoint, log) - retained
 
 
 def check_what_is_seen(job: ThreeQueries, driver: DriverProcess, stop: Stop) -> dict[str, str]:

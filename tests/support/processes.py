@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -119,8 +120,13 @@ class DriverProcess:
         tests = str(Path(__file__).parents[1])
         environment = {**os.environ, "PYTHONPATH": tests}
         self._stopped = folder / "stopped"
+        # Those of an earlier driver stand nowhere any more.
+        shutil.rmtree(self._stopped, ignore_errors=True)
         if failpoint is not None:
-            environment["PENSTOCK_FAILPOINT"] = f"{failpoint}:{self._stopped}"
+            # One that is chosen while the job runs is a folder already.
+            is_folder = Path(failpoint).is_absolute()
+            at = failpoint if is_folder else f"{failpoint}:{self._stopped}"
+            environment["PENSTOCK_FAILPOINT"] = at
         supervisor = ["-m", "penstock", "run", "--backoff", "0.5"] if supervised else []
         program = [*supervisor, str(Path(__file__).with_name(script)), json.dumps(job)]
         with self.log.open("wb") as out:

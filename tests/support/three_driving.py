@@ -66,11 +66,15 @@ class ThreeQueries:
         master: str = "local[8]",
         supervised: bool = False,
         conf: dict[str, str] | None = None,
+        machine: int | None = None,
         **args: Any,
     ) -> DriverProcess:
-        """A driver with local folders of its own: those of an earlier one are out of its reach."""
+        """A driver with local folders of its own: those of an earlier one are out of its reach.
+
+        Unless it runs on the same machine, that is, has the same number of one.
+        """
         self._runs += 1
-        local = self.folder / f"local-{self._runs}"
+        local = self.folder / f"local-{self._runs if machine is None else f'of-{machine}'}"
         own = {"spark.local.dir": str(local), "spark.penstock.local.dir": str(local / "held")}
         return DriverProcess(
             self._server,
@@ -112,12 +116,13 @@ class ThreeQueries:
         )
         return seen
 
-    def check_whole(self, totals: str) -> None:
-        """All three outputs are those of the whole input."""
-        everything = totals_of(self.input)
-        assert seen_totals(self.client, totals)[0].rows == everything
-        for name in ("files", "batches"):
-            assert self._windows(name).rows == windows_closed_by(self.input, self.input), name
+    def check_whole(self, ids: dict[str, str]) -> None:
+        """The outputs of these queries are those of the whole input."""
+        for name, query in ids.items():
+            if name == "totals":
+                assert seen_totals(self.client, query)[0].rows == totals_of(self.input)
+            else:
+                assert self._windows(name).rows == windows_closed_by(self.input, self.input), name
 
     def _windows(self, name: str, *, whole: bool = False) -> Seen:
         folder = self.folder / name

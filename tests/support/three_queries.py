@@ -15,12 +15,15 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 NAMES = ("totals", "files", "batches")
 READINGS = "n bigint, key bigint, value bigint, at timestamp"
@@ -80,7 +83,8 @@ def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery
     spark.conf.set(CHANGELOG, str(name != job.get("snapshots")).lower())
     folder = Path(job["folder"])
     rows = source(spark, name, job)
-    frame = totals(rows) if name == "totals" else windows(rows)
+    of_keys = transformed_totals if job.get("transform") else totals
+    frame = of_keys(rows) if name == "totals" else windows(rows)
     writer = (
         frame.writeStream.queryName(name)
         .outputMode("update" if name == "totals" else "append")
@@ -110,6 +114,36 @@ def source(spark: SparkSession, name: str, job: dict[str, Any]) -> DataFrame:
 def totals(rows: DataFrame) -> DataFrame:
     return rows.groupBy("key").agg(
         f.count("*").alias("rows"), f.sum("value").alias("total"), f.max("n").alias("last_n")
+    )
+
+
+class Totals(StatefulProcessor):
+    """The same, kept by hand: for this Spark takes no other provider of state than its own."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._kept = handle.getValueState("kept", "rows bigint, total bigint, last_n bigint")
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        count, total, last_n = self._kept.get() or (0, 0, -1)
+        for frame in rows:
+            count += len(frame)
+            total += int(frame["value"].sum())
+            last_n = max(last_n, int(frame["n"].max()))
+        self._kept.update((count, total, last_n))
+        yield pd.DataFrame({"key": [key[0]], "rows": [count], "total": [total], "last_n": [last_n]})
+
+    def close(self) -> None:
+        pass
+
+
+def transformed_totals(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("key").transformWithStateInPandas(
+        Totals(), "key bigint, rows bigint, total bigint, last_n bigint", "Update", "None"
     )
 
 

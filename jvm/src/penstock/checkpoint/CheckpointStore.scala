@@ -7,7 +7,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-import penstock.BadCall
+import penstock.{BadCall, Failpoint}
 import penstock.client.{Gateway, MarkedFiles}
 import penstock.commit.{FileEntry, Named, Prepared, Store, StoreName, WholeFile, Workers}
 
@@ -158,6 +158,7 @@ private[checkpoint] final class MarkedBatch(
     val (first, rest) = marker.files.partition(_.path == offsets)
     first.foreach(file => WholeFile.create(files, at(file.path), bytesOf(file)))
     rest.foreach(file => WholeFile.write(files, at(file.path), bytesOf(file), overwrite = true))
+    Failpoint.reach("in_recovery", query, marker.batch)
     WholeFile.create(files, at(s"commits/${marker.batch}"), marker.commit.get)
   }
 

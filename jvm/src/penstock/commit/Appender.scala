@@ -67,6 +67,7 @@ private[commit] object Appender {
         else gateway.queries.putFiles(standing.query, standing.instance.get, batch, files)
       val lsnOf = files.map(_._1).zip(entries).toMap
       val tookMs = (System.nanoTime() - start) / 1000000
+      Failpoint.reach("after_state", standing.query, batch)
       val durable = pieces.map { piece =>
         piece.steps("append state") = tookMs
         Durable.of(

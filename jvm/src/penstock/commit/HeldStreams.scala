@@ -4,6 +4,8 @@ import java.io.{BufferedOutputStream, File, FileOutputStream, IOException, Outpu
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
+import penstock.Failpoint
+
 /** A file of the local folder; what fails names the folder, and the setting for another one. */
 final class LocalFile(file: File) extends OutputStream {
   private val out = naming(new BufferedOutputStream(new FileOutputStream(file)))
@@ -72,6 +74,7 @@ private final class SnapshotStream(
   override def close(): Unit = if (!isOver) {
     try {
       Copier.await(run, settings.retryMs)(_.mayShowSnapshot(what.batch, joined.isDefined))
+      Failpoint.reach("before_snapshot", run, what.batch)
       if (joined.exists(_.isExpected) && isCommitted) drop() else enter()
     } catch {
       case e: Throwable =>

@@ -263,7 +263,9 @@ final class ReleaseQueue(
         Failpoint.reach("before_copy", query, batch)
         store.copy(batch, placed.containsKey)
         forget(batch)
-      case Delete(path) => store.delete(path)
+      case Delete(path) =>
+        Failpoint.reach("before_delete", query, ReleaseQueue.batchOf(path))
+        store.delete(path)
       case Stop(_) =>
     }
 
@@ -282,6 +284,10 @@ final class ReleaseQueue(
 }
 
 private object ReleaseQueue {
+
+  /** The batch that a file of the offset or commit log is of. */
+  def batchOf(path: String): Long = path.split('/').last.toLong
+
   def stepOf(effect: Effect): String = effect match {
     case PutOffsets(_) => "release"
     case PutMarker(_) => "marker"

@@ -4,7 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.control.NonFatal
 
-import penstock.TryAgain
+import penstock.{Failpoint, TryAgain}
 
 /** What a writer or reader of state on this JVM asks the driver. */
 object Releasing {
@@ -46,6 +46,7 @@ object Releasing {
     }
     var arrived = hasArrived
     var at = where
+    if (!arrived && at == Whereabouts.OnItsWay) Failpoint.reach("before_arrival", run, what.batch)
     while (!arrived && at == Whereabouts.OnItsWay && System.nanoTime() < end) {
       Thread.sleep(PollMs)
       arrived = hasArrived
