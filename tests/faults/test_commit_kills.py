@@ -19,6 +19,7 @@ STOPS = [
     Stop("before_flush", {"totals": (2, 3), **STATELESS}),
     Stop("after_local", {"totals": (2, 3), **STATELESS}, snapshots="totals"),
     Stop("before_state", {"totals": (2, 3), **STATELESS}, version="1", plain=True),
+    Stop("after_state,before_snapshot", {"totals": (2, 3), **STATELESS}, transform=True),
 ]
 
 

@@ -22,7 +22,8 @@ STOPS = [
         plain=True,
     ),
     Stop("after_marker", {"totals": (4, 4)}, version="1"),
-    Stop("before_copy", {"totals": (4, 13)}),
+    Stop("before_copy", {"totals": (4, 13)}, again="in_recovery"),
+    Stop("before_delete", {"totals": (5, 13), "files": (5, 13), "batches": (5, 13)}, retained=2),
 ]
 
 
