@@ -66,10 +66,10 @@ private[commit] object Appender {
         if (files.isEmpty) Nil
         else gateway.queries.putFiles(standing.query, standing.instance.get, batch, files)
       val lsnOf = files.map(_._1).zip(entries).toMap
-      val tookMs = (System.nanoTime() - start) / 1000000
+      val tookNs = System.nanoTime() - start
       Failpoint.reach("after_state", standing.query, batch)
       val durable = pieces.map { piece =>
-        piece.steps("append state") = tookMs
+        piece.steps("append state") = tookNs
         Durable.of(
           piece,
           piece.members.keys.toSeq.flatMap(path => lsnOf.get(path).map(FileEntry(path, _))))

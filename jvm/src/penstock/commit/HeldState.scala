@@ -44,7 +44,7 @@ object HeldState extends Logging {
       files: CheckpointFileManager,
       conf: Configuration): CancellableFSDataOutputStream = {
     val settings = new Settings(conf)
-    awaitSpace(settings)
+    StepTimes.timed(run, "wait for space")(awaitSpace(settings))
     val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)
     val out = new LocalFile(local)
     val joined = synchronized {
@@ -231,7 +231,7 @@ object HeldState extends Logging {
     val isComplete = synchronized {
       member.isClosed = true
       member.bytes = bytes
-      piece.steps("local write") = piece.steps.getOrElse("local write", 0L) + ns / 1000000
+      piece.steps("local write") = piece.steps.getOrElse("local write", 0L) + ns
       if (!piece.has(member) || !mayCount(piece)) {
         begun -= piece
         delete(member)

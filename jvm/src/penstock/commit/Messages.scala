@@ -15,7 +15,7 @@ final case class HowFar(run: String) extends Message
 final case class Wrote(run: String, event: PieceWritten) extends Message
 
 /** A piece that is durable: in the log under these entries, else in the location. */
-final case class Durable(event: PieceDurable, entries: Seq[FileEntry], stepsMs: Map[String, Long])
+final case class Durable(event: PieceDurable, entries: Seq[FileEntry], stepsNs: Map[String, Long])
 
 private[commit] object Durable {
   def of(piece: HeldPiece, entries: Seq[FileEntry]): Durable = Durable(
@@ -28,7 +28,7 @@ private[commit] object Durable {
 final case class MadeDurable(run: String, pieces: Seq[Durable]) extends Message
 
 /** How long steps of a commit took. */
-final case class Took(run: String, stepsMs: Map[String, Long]) extends Message
+final case class Took(run: String, stepsNs: Map[String, Long]) extends Message
 
 /** Files of a committed batch are in the location as well. */
 final case class Placed(run: String, batch: Long, paths: Seq[String]) extends Message

@@ -87,10 +87,10 @@ final class ReleaseQueue(
       case MadeDurable(_, pieces) =>
         pieces.foreach { piece =>
           if (piece.entries.nonEmpty) entries.put(piece.event, piece.entries)
-          took(piece.stepsMs)
+          took(piece.stepsNs)
           tell(piece.event)
         }
-      case Took(_, stepsMs) => took(stepsMs)
+      case Took(_, stepsNs) => took(stepsNs)
       case Placed(_, batch, paths) => paths.foreach(path => placed.put(path, batch))
       case GaveUp(_, reason, true) => fail(new Fenced(reason))
       case GaveUp(_, reason, false) => fail(new TryAgain("store_unavailable", reason))
@@ -100,8 +100,8 @@ final class ReleaseQueue(
     standing(message)
   }
 
-  private def took(stepsMs: Map[String, Long]): Unit =
-    stepsMs.foreach { case (step, ms) => steps.took(step, ms * 1000000) }
+  private def took(stepsNs: Map[String, Long]): Unit =
+    stepsNs.foreach { case (step, ns) => steps.took(step, ns) }
 
   /** Returns when the batch may be computed: the one before the last is committed. */
   def awaitCompute(batch: Long): Unit = await("wait to compute")(release.mayCompute(batch))

@@ -38,7 +38,7 @@ object Releasing {
    * knows nothing of it. Throws if it is lost, or does not come.
    */
   def awaitArrival(run: String, what: StateFile, settings: Settings)(
-      hasArrived: => Boolean): Boolean = {
+      hasArrived: => Boolean): Boolean = StepTimes.timed(run, "wait for arrival") {
     val end = System.nanoTime() + settings.retryMs * 1000000
     def where: Whereabouts = Releases.ask(WhereIs(run, what.batch, what.piece)) match {
       case standing: Standing => standing.asked

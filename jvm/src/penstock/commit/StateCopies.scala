@@ -25,7 +25,7 @@ private[commit] final class CopyingState(piece: HeldPiece, standing: Standing)
     val start = System.nanoTime()
     if (!piece.isCopied) {
       StateCopies.copy(piece)
-      piece.steps("copy state") = (System.nanoTime() - start) / 1000000
+      piece.steps("copy state") = System.nanoTime() - start
       piece.isCopied = true
     }
     Failpoint.reach("after_state", standing.query, piece.what.batch)

@@ -4,6 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.LongAdder
 
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import penstock.client.Gateway
 
@@ -34,6 +35,28 @@ final class Steps {
     }
     all.toString
   }
+}
+
+/** Times what a JVM of a run does or waits for, and tells the driver, which sums it up. */
+object StepTimes {
+  private val ToldNs = 1000000L
+
+  /** Only what took a millisecond: most waits are none, and a message for each would cost more. */
+  def timed[A](run: String, step: String)(body: => A): A = {
+    val start = System.nanoTime()
+    try body
+    finally {
+      val ns = System.nanoTime() - start
+      if (ns >= ToldNs) tell(run, Map(step -> ns))
+    }
+  }
+
+  /** A time that is not heard of must not fail what it was taken of. */
+  def tell(run: String, stepsNs: Map[String, Long]): Unit =
+    try {
+      Releases.ask(Took(run, stepsNs))
+      ()
+    } catch { case NonFatal(_) => }
 }
 
 private object Steps {

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.internal.SQLConf
 
 import penstock.checkpoint.Gate
-import penstock.commit.{Copier, Settings}
+import penstock.commit.{Copier, Settings, StepTimes}
 
 /**
  * Puts the gate at the root of a stateful micro-batch whose sink is outside the log and shows what
@@ -92,15 +92,17 @@ private final class Gated(
 
     private def end(): Unit = if (!isOver) {
       open()
-      if (awaitsState) Copier.awaitState(run, batch, limitMs)
+      if (awaitsState) waiting(Copier.awaitState(run, batch, limitMs))
       isOver = true
     }
 
     override def next(): InternalRow = rows.next()
 
     private def open(): Unit = if (!isOpen) {
-      Copier.await(run, limitMs)(_.released >= batch)
+      waiting(Copier.await(run, limitMs)(_.released >= batch))
       isOpen = true
     }
+
+    private def waiting(body: => Unit): Unit = StepTimes.timed(run, "wait at the gate")(body)
   }
 }

@@ -145,17 +145,16 @@ private[state] final class AsyncRocksDB(
   }
 
   /** The steps of a commit with a snapshot; one without has none of them. */
-  private def tellSteps(waitedMs: Long): Unit = {
+  private def tellSteps(waitedNs: Long): Unit = {
     val latencies = lastMetrics.fold(Map.empty[String, Long])(_.lastCommitLatencyMs.toMap)
     compaction = compaction.next(internals.compactionMs)
     val steps = Map(
-      "flush" -> latencies.getOrElse("flush", 0L),
-      "lsm checkpoint" -> latencies.getOrElse("checkpoint", 0L),
-      "compaction" -> compaction.untoldMs,
-      "wait for compaction" -> waitedMs)
+      "flush" -> latencies.getOrElse("flush", 0L) * NsInMs,
+      "lsm checkpoint" -> latencies.getOrElse("checkpoint", 0L) * NsInMs,
+      "compaction" -> compaction.untoldMs * NsInMs,
+      "wait for compaction" -> waitedNs)
     compaction = compaction.copy(untoldMs = 0)
-    Releases.ask(Took(run, steps))
-    ()
+    StepTimes.tell(run, steps)
   }
 
   /**
@@ -165,7 +164,9 @@ private[state] final class AsyncRocksDB(
    */
   private def awaitSnapshots(version: Long, id: Option[String]): Unit =
     if (isHeldBack && (useColumnFamilies || !conf.enableChangelogCheckpointing)) {
-      HeldState.awaitDurable(run, folder, Long.MaxValue, settings.retryMs)
+      StepTimes.timed(run, "wait to load") {
+        HeldState.awaitDurable(run, folder, Long.MaxValue, settings.retryMs)
+      }
       StateFile.of(fileOf(version, id)).filter(_ => version > 0).foreach { file =>
         Releasing.awaitArrival(run, file, settings)(hasArrived = false)
       }
@@ -177,7 +178,7 @@ private[state] final class AsyncRocksDB(
     new Path(dfsRootDir, s"$version${id.fold("")("_" + _)}.zip")
 
   private def settle(version: Long): Unit = last.foreach { work =>
-    work.await()
+    StepTimes.timed(run, "wait to load")(work.await())
     if (work.version == version) work.check()
     last = None
   }
@@ -233,13 +234,15 @@ private[state] final class AsyncRocksDB(
       finally over.countDown()
 
     private def make(): Unit = {
-      HeldState.awaitDurable(run, folder, version - 1, settings.retryMs)
+      StepTimes.timed(run, "wait for the state before") {
+        HeldState.awaitDurable(run, folder, version - 1, settings.retryMs)
+      }
       Failpoint.reach("before_flush", run, version - 1)
       val isSnapshot = takesSnapshot(version, forceSnapshot)
       val start = System.nanoTime()
       if (settings.awaitCompaction) internals.awaitCompaction(settings.retryMs)
       if (isSnapshot) internals.stopCompaction(settings.retryMs)
-      val waitedMs = (System.nanoTime() - start) / 1000000
+      val waitedNs = System.nanoTime() - start
       committer = Some(Thread.currentThread())
       hasBegun = true
       try commitNow(forceSnapshot)
@@ -247,7 +250,7 @@ private[state] final class AsyncRocksDB(
         committer = None
         if (isSnapshot) internals.allowCompaction(true)
       }
-      if (isSnapshot) tellSteps(waitedMs)
+      if (isSnapshot) tellSteps(waitedNs)
     }
 
     def await(): Unit = over.await()
@@ -277,7 +280,7 @@ private[state] final class AsyncRocksDB(
       Failpoint.reach("before_snapshot", run, snapshot.version - 1)
       // What a try before this one wrote beside the files it was to upload.
       new File(snapshot.checkpointDir, "metadata").delete()
-      HeldState.upload(expected)(uploadNow(kept))
+      StepTimes.timed(run, "upload")(HeldState.upload(expected)(uploadNow(kept)))
     }
 
     override protected def giveUp(e: Throwable): Unit = AsyncRocksDB.this.giveUp(name, e)
@@ -299,6 +302,7 @@ private[state] final class AsyncRocksDB(
       override def close(): Unit = ()
     }
 
+  private val NsInMs = 1000000L
   private val MetricsWaitMs = if (conf.enableChangelogCheckpointing) 5L else 0L
 }
 
