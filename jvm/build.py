@@ -106,7 +106,8 @@ def is_current(jar: Path, inputs: str) -> bool:
         return False
 
 
-def _compile(sources: list[Path], out: Path, *more: Path) -> None:
+def compile_scala(sources: list[Path], out: Path, *more: Path) -> None:
+    """Compile against Spark's jars and `more`; a warning is an error."""
     jars = spark_jars()
     class_path = os.pathsep.join(str(p) for p in [*sorted(jars.glob("*.jar")), *more])
     command = [str(find_java()), "-Xss8m", "-Xmx1g", "-cp", f"{jars}{os.sep}*"]
@@ -151,7 +152,7 @@ def build(root: Path = ROOT, *, force: bool = False) -> tuple[Path, bool]:
     if not force and is_current(target, inputs):
         return target, False
     with tempfile.TemporaryDirectory(prefix="penstock-jar-") as scratch:
-        _compile(scala_sources(root), Path(scratch))
+        compile_scala(scala_sources(root), Path(scratch))
         _pack(root, Path(scratch), inputs, target)
     for other in target.parent.glob("penstock-spark*.jar"):
         if other != target:
@@ -170,7 +171,7 @@ def build_suite(root: Path, jar: Path) -> str:
         told.unlink(missing_ok=True)
         shutil.rmtree(classes, ignore_errors=True)
         classes.mkdir(parents=True)
-        _compile(sources, classes, jar)
+        compile_scala(sources, classes, jar)
         told.write_text(digest.hexdigest(), encoding="utf-8")
     return os.pathsep.join([str(classes), str(jar), f"{spark_jars()}{os.sep}*"])
 

@@ -20,6 +20,9 @@ object ZombieCases extends Cases {
   private def named(variant: Variant): Option[String] =
     Option.when(variant.format == 1)("in format 1 snapshots of all attempts have one name")
 
+  private def single(variant: Variant): Option[String] =
+    Option.when(variant.families)("a load with column families waits for their snapshot")
+
   private def zombie(world: World, scheme: String = "plain", minDeltas: Int = 100): StateStore = {
     world.batch(world.provider(), 0, ("a", 1) -> 1)
     world.settle()
@@ -85,6 +88,26 @@ object ZombieCases extends Cases {
     put(later, ("zombie", 0) -> 99)
     later.abort()
     world.commit(store)
+    isWon(world)
+  }
+
+  check(
+    "the_ack_of_a_write_that_was_superseded_does_not_count",
+    allOf(held, guarded, changelog, single)) { world =>
+    // Both attempts have written the same file, and neither copy of it gets through.
+    val late = zombie(world, scheme = "late")
+    world.faults("late", "hang rename")
+    late.commit()
+    val store = world.getStore(world.provider(scheme = "faulty", minDeltas = 100), 1)
+    put(store, ("winner", 0) -> 2)
+    world.faults("faulty", "hang rename")
+    world.commit(store)
+    world.faults("late")
+    eventually("the first copy is there")(world.hasVersion(2, ".changelog"))
+    Thread.sleep(1000)
+    val isEarly = world.location.has("commits/1")
+    world.faults("faulty")
+    holds("the batch waits for the write that counts")(!isEarly)
     isWon(world)
   }
 

@@ -15,6 +15,7 @@ LONGEST_FIRST = (
     "faults/test_lost_state.py",
     "faults/test_random_kills.py",
     "spark/test_state_provider.py",
+    "faults/test_planted_bugs.py",
     "faults/test_driver_kills.py",
     "spark/test_late_rows.py",
     "faults/test_take_over.py",

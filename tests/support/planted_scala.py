@@ -1,0 +1,114 @@
+"""A jar of the plug-in with bugs planted in it, of which a process has the one it is told to have.
+
+The sources are the real ones with a few lines changed; nothing of this is in the plug-in itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.sources import ROOT
+
+VARIABLE = "PENSTOCK_PLANTED"
+MARKER_TOO_EARLY = "marker_before_the_last_ack"
+SUPERSEDED_COUNTED = "ack_of_a_superseded_write_counted"
+COMMIT_TOO_EARLY = "commit_log_before_marker"
+CUT_ANEW = "offsets_cut_anew"
+STALE_TRUSTED = "stale_local_file_trusted"
+
+
+def _has(bug: str) -> str:
+    return f'sys.env.get("{VARIABLE}").contains("{bug}")'
+
+
+@dataclass(frozen=True)
+class Change:
+    """In a source file, what is there instead of some text that is there once."""
+
+    file: str
+    old: str
+    new: str
+
+
+# One name in every run, and no folder of the process's own.
+_LOCAL_FILE = """new java.io.File(
+            new Settings(conf).localFolder.get, what.relative.replace("/", "-"))"""
+
+CHANGES = (
+    Change(
+        "commit/Release.scala",
+        ".filter(_.forall(batch.pieces.durableWrite(_, lost).isDefined))",
+        f".filter({_has(MARKER_TOO_EARLY)} || "
+        "_.forall(batch.pieces.durableWrite(_, lost).isDefined))",
+    ),
+    Change(
+        "commit/Release.scala",
+        "math.max(write.durable, generation)",
+        f"math.max(write.durable, if ({_has(SUPERSEDED_COUNTED)}) write.told else generation)",
+    ),
+    Change(
+        "commit/ReleaseQueue.scala",
+        'Failpoint.reach("before_marker", query, batch)',
+        f"if ({_has(COMMIT_TOO_EARLY)}) store.putCommit(batch, "
+        'held.get(s"commits/$batch"))\n'
+        '        Failpoint.reach("before_marker", query, batch)',
+    ),
+    Change(
+        "checkpoint/Recovery.scala",
+        "    val mode = ModeOf.run(",
+        f"    if ({_has(CUT_ANEW)} && offsets > committed) "
+        'files.delete(new Path(root, s"offsets/$offsets"))\n'
+        "    val mode = ModeOf.run(",
+    ),
+    Change(
+        "commit/HeldState.scala",
+        "    val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
+        f"    val local = if ({_has(STALE_TRUSTED)}) {_LOCAL_FILE} else "
+        "new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
+    ),
+    Change(
+        "checkpoint/PenstockFileManager.scala",
+        "          HeldState.localCopy(run, what) match {",
+        f"          Option.when({_has(STALE_TRUSTED)})({_LOCAL_FILE}).filter(_.exists)"
+        ".orElse(HeldState.localCopy(run, what)) match {",
+    ),
+)
+
+
+def planted_sources(folder: Path) -> list[Path]:
+    """The changed files, in `folder`; fails if a change finds no place, or two."""
+    for change in CHANGES:
+        target = folder / change.file
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / "jvm" / "src" / "penstock" / change.file, target)
+        text = target.read_text()
+        assert text.count(change.old) == 1, f"{change.old!r} is not once in {change.file}"
+        target.write_text(text.replace(change.old, change.new))
+    return sorted(folder.rglob("*.scala"))
+
+
+def build_planted_jar(folder: Path) -> Path:
+    """The plug-in's own jar with the changed files compiled into it."""
+    spec = importlib.util.spec_from_file_location("penstock_jar", ROOT / "jvm" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    own = build.build()[0]
+    classes = folder / "classes"
+    classes.mkdir(parents=True)
+    build.compile_scala(planted_sources(folder / "src"), classes, own)
+    changed = {path.relative_to(classes).as_posix() for path in classes.rglob("*.class")}
+    jar = folder / own.name
+    with zipfile.ZipFile(own) as old, zipfile.ZipFile(jar, "w") as new:
+        for name in old.namelist():
+            if name not in changed:
+                new.writestr(name, old.read(name))
+        for name in changed:
+            new.write(classes / name, name)
+    return Path(jar)
