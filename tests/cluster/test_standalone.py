@@ -10,7 +10,9 @@ import pytest
 from support.cluster import CONF, Cluster
 from support.driving import START_S
 from support.exactly_once import EVENTS, check, events
-from support.processes import DriverProcess, ServerProcess
+from support.points import Points
+from support.processes import DriverProcess, ServerProcess, wait_until
+from support.three_driving import ThreeQueries, latest, told
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +79,58 @@ def test_what_a_speculative_attempt_appended_is_never_seen(
     others = 1 + len(client.markers(query["query"]))
     lost = client.server()["latest"] - client.describe("events").latest - shown_entries - others
     assert lost > 0
+
+
+def test_a_load_on_another_executor_waits_for_state_that_is_on_its_way(
+    cluster: Cluster, server: ServerProcess, tmp_path: Path
+) -> None:
+    job = ThreeQueries(server, tmp_path / "three", batches=60)
+    points = Points(tmp_path / "points")
+    driver = job.start(
+        str(points.folder),
+        master=cluster.url,
+        conf={
+            **CONF,
+            "spark.locality.wait": "0s",
+            "spark.executorEnv.PENSTOCK_FAILPOINT": str(points.folder),
+        },
+        queries=["totals", "batches"],
+    )
+
+    def batch_of(query: str) -> int:
+        return int(told(driver).get(query, {"batch": -1})["batch"])
+
+    def stand_still(point: str, query: str, only: str = "") -> dict[int, int]:
+        points.hold(point, [query], only)
+        wait_until(
+            f"the query stands at {point}",
+            lambda: points.held(point, [query], only) != {} or not driver.is_running(),
+            START_S,
+        )
+        return points.held(point, [query], only)
+
+    try:
+        wait_until("both have begun", lambda: batch_of("totals") > 0 < batch_of("batches"), START_S)
+        totals, batches = told(driver)["totals"], told(driver)["batches"]
+        batch = batch_of("batches") + 5
+        # The state of a batch stays on the executors that wrote it, and the next one does not run.
+        points.hold("after_offsets", [batches["id"]], f"batch={batch + 1}")
+        writers = stand_still("before_state", batches["id"], f"batch={batch}")
+        stand_still("after_offsets", batches["id"], f"batch={batch + 1}")
+        # The only core of one of them is taken: the other one runs all of the next batch.
+        writer = next(iter(writers))
+        stand_still("mid_task", totals["id"], f"pid={writer}")
+        points.let_go("after_offsets")
+        (reader,) = stand_still("before_arrival", batches["run"])
+        assert reader != writer
+        points.let_go()
+        wait_until(
+            "the next batch is committed",
+            lambda: latest(job.checkpoint("batches"), "commits") > batch,
+            START_S,
+        )
+        assert told(driver)["batches"]["run"] == batches["run"]
+        assert driver.is_running(), driver.said()[-4000:]
+    finally:
+        driver.kill()
+    job.seen("batches", batches["id"], whole=True)
