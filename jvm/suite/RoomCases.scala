@@ -40,7 +40,7 @@ object RoomCases extends Cases {
     put(one, ("a", 1) -> 1)
     world.commitTask(one)
     val other = aside(world.getStore(providers(1), 1))
-    eventually("it waits for room")(Threads.stands(other.thread, "awaitSpace"))
+    eventually("it waits for room")(Threads.isAnyIn("penstock.commit.HeldState$", "awaitSpace"))
     world.location.letGo()
     world.commitTask(other.join())
     world.end(1, providers.map(_.stateStoreId))
@@ -62,7 +62,7 @@ object RoomCases extends Cases {
       world.batch(world.provider(), 0, ("a", 1) -> 1)
       val locks = world.localLocks
       holds("its folder is locked")(locks.nonEmpty && locks.forall(isLocked))
-      world.restartWith(localFolder = "held/.")
+      world.restartWith(localFolder = s"${world.name}/../held")
       world.batch(world.provider(), 1, ("b", 2) -> 2)
       holds("all are locked")(world.localLocks.size > locks.size && world.localLocks.forall(isLocked))
   }

@@ -23,9 +23,6 @@ object Threads {
       at.getClassName == owner && at.getMethodName == method
     })
 
-  def stands(thread: Thread, method: String): Boolean =
-    thread.getStackTrace.exists(_.getMethodName == method)
-
   /** Waits for one to come there, and ends it. */
   def kill(pool: String, method: String): Unit = {
     var found = Option.empty[Thread]

@@ -38,6 +38,9 @@ final class World(val variant: Variant, folder: Path) {
   import World._
 
   val root: Path = folder.resolve("checkpoint")
+
+  /** No other world of this process has it. */
+  val name: String = folder.getFileName.toString
   private var run = UUID.randomUUID()
   private val ids = mutable.Map.empty[(Int, Long), String]
   private val begun = mutable.Set.empty[Long]
