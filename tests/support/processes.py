@@ -22,13 +22,18 @@ from penstock.testing.ports import free_port
 START_S = 180.0
 """How long anything may take that takes seconds; only what fails waits for it."""
 
-# Tests run for seconds: compiling hot code well costs more than it gives on two cores.
-SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Tests run for seconds: compiling hot code well costs more than it gives on two cores. Java then
+# keeps a small place for what it has compiled; when that is full it throws the code of all queries
+# away.
+SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 QUICK_START = {
     "spark.driver.extraJavaOptions": SHORT_RUN,
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
+    # Spark keeps 100 generated classes, fewer than a dozen queries have: it would generate and
+    # compile them anew in every batch.
+    "spark.sql.codegen.cache.maxEntries": "2000",
 }
 """Spark settings for short runs."""
 
