@@ -20,9 +20,6 @@ object ZombieCases extends Cases {
   private def named(variant: Variant): Option[String] =
     Option.when(variant.format == 1)("in format 1 snapshots of all attempts have one name")
 
-  private def single(variant: Variant): Option[String] =
-    Option.when(variant.families)("a load with column families waits for their snapshot")
-
   private def zombie(world: World, scheme: String = "plain", minDeltas: Int = 100): StateStore = {
     world.batch(world.provider(), 0, ("a", 1) -> 1)
     world.settle()
