@@ -91,5 +91,8 @@ def test_nothing_of_a_batch_is_seen_before_its_offsets_are_durable(job: ThreeQue
         assert batch_computes()
         let_go(driver)
         wait_for_the_end(job, driver)
+        for name in ("files", "batches"):
+            assert told(driver)[name]["steps"]["wait at the gate"]["max_ms"] > 0
+        assert told(driver)["totals"]["steps"].keys() >= {"local write", "append state", "marker"}
     finally:
         driver.kill()

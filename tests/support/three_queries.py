@@ -40,11 +40,14 @@ def main(job: dict[str, Any]) -> int:
     spark.sparkContext.setLogLevel("WARN")
     queries = [start(spark, name, job) for name in job.get("queries", NAMES)]
     status = Path(job["status"])
+    steps: dict[str, Any] = {}
     while True:
         # Asked first: a query that fails after its exception was asked for must not pass for done.
         is_active = any(q.isActive for q in queries)
         failed = next((q for q in queries if q.exception() is not None), None)
-        report(spark, status, queries, failed)
+        if not job.get("plain"):
+            steps.update(steps_now(queries))
+        report(spark, status, queries, failed, steps)
         if failed is not None:
             return 3
         if not is_active:
@@ -156,8 +159,19 @@ def windows(rows: DataFrame) -> DataFrame:
     )
 
 
+def steps_now(queries: list[StreamingQuery]) -> dict[str, Any]:
+    """What the commits of each query that runs took so far."""
+    import penstock
+
+    return {str(q.name): steps for q in queries if (steps := penstock.commit_steps(q))}
+
+
 def report(
-    spark: SparkSession, status: Path, queries: list[StreamingQuery], failed: StreamingQuery | None
+    spark: SparkSession,
+    status: Path,
+    queries: list[StreamingQuery],
+    failed: StreamingQuery | None,
+    steps: dict[str, Any] | None = None,
 ) -> None:
     said = {
         "queries": {
@@ -166,6 +180,7 @@ def report(
                 "run": str(q.runId),
                 "batch": -1 if q.lastProgress is None else int(q.lastProgress["batchId"]),
                 "active_tasks": active_tasks(spark, str(q.runId)),
+                "steps": (steps or {}).get(str(q.name), {}),
             }
             for q in queries
         },
