@@ -68,7 +68,12 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
       heldState(file) match {
         case Some((run, what)) =>
           HeldState.localCopy(run, what) match {
-            case Some(local) => SparkInternals.openLocal(local, conf)
+            case Some(local) =>
+              try SparkInternals.openLocal(local, conf)
+              catch {
+                // Between the two it was copied, or dropped to make room.
+                case _: FileNotFoundException => openWhenCopied(run, what, file)
+              }
             case None => openWhenCopied(run, what, file)
           }
         case None => files.open(file)
