@@ -23,8 +23,15 @@ object DeathCases extends Cases {
 
   private def pool(variant: Variant): String = if (variant.changelog) "copy" else "upload"
 
+  /** A snapshot with a checksum is renamed by threads of Spark's, and their caller waits on. */
+  private def ends(operation: String)(variant: Variant): Option[String] =
+    Option.when(operation == "rename" && !variant.changelog && variant.format == 2)(
+      "Spark renames snapshots of format 2 in threads of its own")
+
   Seq("create", "rename").foreach { operation =>
-    check(s"state_whose_thread_dies_in_a_${operation}_is_made_durable_by_another", held) { world =>
+    check(
+      s"state_whose_thread_dies_in_a_${operation}_is_made_durable_by_another",
+      allOf(held, ends(operation))) { world =>
       val store = batch(world)
       world.faults("faulty", s"hang $operation")
       world.commit(store)

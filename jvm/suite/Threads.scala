@@ -12,7 +12,7 @@ object Threads {
   /** One of a pool of the plug-in that is in the middle of a method. */
   def in(pool: String, method: String): Option[Thread] =
     Thread.getAllStackTraces.asScala.collectFirst {
-      case (thread, at) if thread.getName.matches(s"penstock-$pool-\\d+") &&
+      case (thread, at) if thread.getName.matches(s"penstock-$pool(-.+)?-\\d+") &&
           at.exists(_.getMethodName == method) =>
         thread
     }

@@ -80,7 +80,9 @@ def test_of_two_drivers_on_one_checkpoint_the_one_that_was_outrun_stops(tmp_path
                 for log in ("offsets", "commits"):
                     (job.checkpoint(name) / log / str(old)).unlink()
 
-        (first.folder / "stopped" / "go").touch()
+        stopped = first.folder / "stopped"
+        stopped.mkdir(exist_ok=True)
+        (stopped / "go").touch()
         assert first.wait(START_S) == 3, first.said()[-6000:]
         assert "[penstock: two_queries]" in str(first.status()["error"])
         for name, (last, seen) in done.items():
