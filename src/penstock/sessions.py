@@ -155,8 +155,11 @@ def commit_steps(query: StreamingQuery) -> dict[str, dict[str, float]]:
     """How long the steps of a running query's commits took, and the waits for them.
 
     For each step, such as "flush" or "wait for release": "count", "total_ms" and "max_ms". Empty
-    for a query whose commits are made as Spark makes them, and for one that has stopped.
+    for a query whose commits are made as Spark makes them, and for one that has stopped. Raises
+    BadCall where the query is not one of a JVM with the plug-in.
     """
+    if not gateway.is_running():
+        raise BadCall("no Spark runs in this process; start a query first", code="no_plug_in")
     return gateway.commit_steps(str(query.id))
 
 

@@ -26,11 +26,17 @@ except penstock.BadCall as error:
 LATE = """
 from pyspark.sql import SparkSession
 import penstock
-SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 try:
     penstock.attach(SparkSession.builder)
 except penstock.BadCall as error:
     print("REFUSED", error)
+query = spark.readStream.format("rate").load().writeStream.format("noop").start()
+try:
+    penstock.commit_steps(query)
+except penstock.BadCall as error:
+    print("NO STEPS", error)
+spark.stop()
 """
 
 
@@ -74,3 +80,4 @@ def test_a_session_that_is_already_running_is_refused(tmp_path: Path) -> None:
     script.write_text(LATE)
     said = run([sys.executable, str(script)], tmp_path)
     assert "REFUSED the running JVM was started without the plug-in; call penstock" in said
+    assert "NO STEPS the running JVM was started without the plug-in; call penstock" in said

@@ -58,7 +58,11 @@ def commit_steps(query_id: str) -> dict[str, dict[str, float]]:
 
     Empty for a query whose commits are made as Spark makes them, and for one that has stopped.
     """
-    told: dict[str, dict[str, float]] = json.loads(_told_by(RELEASES_CLASS, "steps", query_id))
+    try:
+        told: dict[str, dict[str, float]] = json.loads(_told_by(RELEASES_CLASS, "steps", query_id))
+    except Py4JJavaError:
+        check_loaded("call penstock.session() or penstock.attach() before Spark is started")
+        raise
     return told
 
 

@@ -120,6 +120,11 @@ def test_a_running_jvm_without_the_plug_in_gets_the_exact_line(
         penstock.attach(builder())
 
 
+def test_steps_of_a_commit_are_asked_for_where_spark_runs() -> None:
+    with pytest.raises(BadCall, match="no Spark runs in this process"):
+        penstock.commit_steps(None)  # type: ignore[arg-type]
+
+
 def test_a_running_jvm_with_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "is_running", lambda: True)
     monkeypatch.setattr(gateway, "loaded_version", lambda: "9.9.9")
