@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.penstock-ready
 # Most of a test with Spark is waiting for it, so more files run at a time than there are cores; in
-# the order of tests/support/order.py, in which the long ones come first.
+# the order of tests/support/run_order.py, in which the long ones come first.
 WORKERS ?= 3
 NO_SPARK := not spark and not cluster and not faults and not packaging
 
@@ -27,7 +27,7 @@ quick: jar lint types ## lint, types and the tests that need no Spark
 
 # Every test that kills a driver starts several: with their classes laid out they take half as long.
 archive: env
-	PYTHONPATH=tests $(BIN)/python tests/support/make_class_archive.py
+	PYTHONPATH=tests $(BIN)/python tests/support/spark/make_class_archive.py
 
 jar: $(READY) ## the Spark plug-in; does nothing when its sources are unchanged
 	$(BIN)/python jvm/build.py
@@ -68,15 +68,15 @@ nats:
 
 # PySpark is a large source package: it is installed once, before this project, and this project is
 # then built against it without an environment of its own.
-$(READY): pyproject.toml
+$(READY): pyproject.toml lab/pyproject.toml lab/hatch_build.py
 	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "penstock needs Python 3.11 or newer; try: make env PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q 'hatchling>=1.27' 'pyspark==4.3.*'
-	$(BIN)/pip install -q --no-build-isolation -e '.[dev]'
+	$(BIN)/pip install -q --no-build-isolation -e '.[dev]' -e lab
 	@$(MAKE) --no-print-directory java
 	@touch $@
 
 clean: ## removes what was built, and leaves .venv
-	rm -rf dist build artifacts src/penstock/jvm/jars .pytest_cache .mypy_cache .ruff_cache
-	find src tests jvm -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf dist build artifacts src/penstock/spark/jars .pytest_cache .mypy_cache .ruff_cache
+	find src lab tests jvm -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,7 +23,7 @@ from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-JARS = Path("src", "penstock", "jvm", "jars")
+JARS = Path("src", "penstock", "spark", "jars")
 SPARK_LINE = "4.3"
 JAVA_MIN = 17
 PROPERTIES = "penstock-version.properties"

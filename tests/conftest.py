@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, settings
 
 from penstock.client import Client
 from penstock.testing.nats_servers import NatsServers, nats_program
-from support import class_archive
-from support.order import MARKED_FOLDERS, turn
-from support.processes import ServerProcess
+from support.run_order import MARKED_FOLDERS, turn
+from support.servers.processes import ServerProcess
+from support.spark import class_archive
 
 # The same histories every time, so that a run can be had again; set the variable to look further.
 # How long an example takes says more of the machine than of the code.

@@ -15,8 +15,8 @@ from penstock.errors import BadCall, Bug, Damaged, Fenced, PenstockError, TryAga
 if TYPE_CHECKING:
     from penstock.client import Appended, Client, Consumed, Consumer, Followed, Stream
     from penstock.client.default import append, connect, consume, create, follow, read
-    from penstock.outputs import Outputs
-    from penstock.sessions import attach, commit_steps, session, verify
+    from penstock.spark.outputs import Outputs
+    from penstock.spark.session import attach, commit_steps, session, verify
 
     __version__: str
 
@@ -52,8 +52,8 @@ __all__ = [
 _FOUND_IN = {
     "penstock.client": ("Appended", "Client", "Consumed", "Consumer", "Followed", "Stream"),
     "penstock.client.default": ("append", "connect", "consume", "create", "follow", "read"),
-    "penstock.outputs": ("Outputs",),
-    "penstock.sessions": ("attach", "commit_steps", "session", "verify"),
+    "penstock.spark.outputs": ("Outputs",),
+    "penstock.spark.session": ("attach", "commit_steps", "session", "verify"),
 }
 
 

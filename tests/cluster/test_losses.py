@@ -24,11 +24,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.cluster import CONF, Cluster
-from support.points import Points
-from support.processes import DriverProcess, ServerProcess, wait_until
-from support.three_driving import START_S, ThreeQueries, latest, told
-from support.three_queries import NAMES
+from support.servers.processes import DriverProcess, ServerProcess, wait_until
+from support.spark.cluster import CONF, Cluster
+from support.spark.failpoints import Points
+from support.spark.three_queries.job import NAMES
+from support.spark.three_queries.run import START_S, ThreeQueries, latest, told
 
 # Tasks that stand still keep their cores.
 CORES = 4

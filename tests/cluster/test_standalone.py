@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from support.cluster import CONF, Cluster
-from support.driving import START_S
-from support.exactly_once import EVENTS, check, events
-from support.points import Points
-from support.processes import DriverProcess, ServerProcess, wait_until
-from support.three_driving import ThreeQueries, latest, told
+from support.servers.processes import DriverProcess, ServerProcess, wait_until
+from support.spark.cluster import CONF, Cluster
+from support.spark.exactly_once import EVENTS, check, events
+from support.spark.failpoints import Points
+from support.spark.kill_driver import START_S
+from support.spark.three_queries.run import ThreeQueries, latest, told
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from penstock.errors import PenstockError
 from penstock.log.contract import AppendRecord, Operation
 from penstock.log.upkeep import AlterStream
 from penstock.model.ids import Lsn, StreamName
-from support.logs import draft, rows, take
+from support.log.drafts import draft, rows, take
 
 LIMIT_S = 120
 PARTS = [(0, [1]), (1, [2, 3])]

@@ -19,7 +19,7 @@ from penstock.log.upkeep import (
     stream_point,
 )
 from penstock.model.ids import Lsn, QueryId, StreamName
-from support.logs import make
+from support.log.drafts import make
 
 SWEPT_AT_ONCE = 3
 

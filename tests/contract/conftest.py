@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from penstock.log.local import LocalLog
-from penstock.settings import Settings
-from support.backends import Backend, EmbeddedBackend, JetStreamBackend
-from support.logs import ManualClock
+from penstock.log.backends.local import LocalLog
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
+from support.log.backends import Backend, EmbeddedBackend, JetStreamBackend
 
 Opening = Callable[[Settings | None], AbstractContextManager[Backend]]
 _names = (f"log-{number}" for number in itertools.count())

@@ -16,13 +16,13 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from contract.conftest import Opening
 from penstock.errors import PenstockError
+from penstock.log.backends.local import LocalLog
 from penstock.log.contract import AppendRecord, Mark, Operation, SetAux
-from penstock.log.index import Range, check_position, entries_in, latest
-from penstock.log.local import LocalLog
+from penstock.log.reading.visible import Range, check_position, entries_in, latest
 from penstock.log.upkeep import TrimQuery, TrimStream, TrimTag
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
-from support.backends import Backend
-from support.logs import draft, files, make, mark, pending, rows, stamp, take, values_of
+from support.log.backends import Backend
+from support.log.drafts import draft, files, make, mark, pending, rows, stamp, take, values_of
 
 SUBSTREAMS, SUBSTREAMS_MAX = 2, 4
 NEVER_AWAY_MS = 10**15

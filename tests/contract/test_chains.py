@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
+from penstock.log.backends.local import LocalLog
 from penstock.log.barriers import readable_end
 from penstock.log.chains import Align, StartBarrier
 from penstock.log.contract import Mark
-from penstock.log.index import latest
-from penstock.log.local import LocalLog
+from penstock.log.reading.visible import latest
 from penstock.log.upkeep import Register
 from penstock.model.ids import Instance, Lsn, QueryId, StreamName
-from support.backends import Backend
-from support.logs import draft, make, mark, pending, rows, stamp, take
+from support.log.backends import Backend
+from support.log.drafts import draft, make, mark, pending, rows, stamp, take
 
 A, B = QueryId("a"), QueryId("b")
 OUTER, MID, OUT = (StreamName(name) for name in ("outer", "mid", "out"))

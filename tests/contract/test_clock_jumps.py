@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import Fenced
 from penstock.log import invariants
-from penstock.log.collector import Collector
+from penstock.log.backends.embedded.log import EmbeddedLog
+from penstock.log.backends.jetstream import follower
+from penstock.log.backends.jetstream.address import log_address
+from penstock.log.backends.jetstream.log import JetStreamLog
+from penstock.log.backends.jetstream.replay import Delivered
+from penstock.log.backends.local import LocalLog
 from penstock.log.contract import AppendRows
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.index import earliest, latest, position_at
-from penstock.log.jetstream import follower
-from penstock.log.jetstream.address import log_address
-from penstock.log.jetstream.log import JetStreamLog
-from penstock.log.jetstream.replay import Delivered
-from penstock.log.local import LocalLog
+from penstock.log.reading.visible import earliest, latest, position_at
+from penstock.log.retention.collector import Collector
 from penstock.log.upkeep import AlterStream, Move, MovePosition, Register, Retention
 from penstock.model.ids import Lsn, StreamName
-from penstock.settings import Settings
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
 from penstock.testing.nats_servers import NatsServers
-from support.logs import ManualClock, draft, make, mark, pending, rows, stamp, take
+from support.log.drafts import draft, make, mark, pending, rows, stamp, take
 
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
@@ -38,46 +38,21 @@ SETTINGS = Settings(
 JUMPS = pytest.mark.parametrize("jump_ms", [DAY_MS, -DAY_MS], ids=["ahead", "back"])
 
 
-class WallClock(ManualClock):
-    """Its wall time can be put wrong by so much; what passes, passes on both."""
-
-    wrong_ms = 0
-
-    def wall_ms(self) -> int:
-        return self.now_ms + self.wrong_ms
-
-
-class WaitingClock:
-    """The same wall time, for a server that waits for messages meanwhile."""
-
-    def __init__(self, wall: WallClock) -> None:
-        self._wall = wall
-
-    def wall_ms(self) -> int:
-        return self._wall.wall_ms()
-
-    def monotonic_s(self) -> float:
-        return SYSTEM_CLOCK.monotonic_s()
-
-    def sleep(self, seconds: float) -> None:
-        SYSTEM_CLOCK.sleep(seconds)
-
-
 @pytest.fixture(params=["embedded", "jetstream"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def clock() -> WallClock:
-    return WallClock(START_MS)
+def clock() -> ManualClock:
+    return ManualClock(START_MS)
 
 
 @pytest.fixture
 def log(
     kind: str,
     tmp_path: Path,
-    clock: WallClock,
+    clock: ManualClock,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[LocalLog]:
@@ -93,7 +68,7 @@ def log(
         monkeypatch.setattr(follower, "Delivered", stamped)
         servers: NatsServers = request.getfixturevalue("nats")
         address = log_address(f"{servers.url}/jumps-{next(NUMBERS)}")
-        log = JetStreamLog.open(tmp_path / "index", address, SETTINGS, WaitingClock(clock))
+        log = JetStreamLog.open(tmp_path / "index", address, SETTINGS, clock.with_real_waits())
     log.run(make())
     yield log
     invariants.check(log)
@@ -121,12 +96,12 @@ def first(log: LocalLog) -> Lsn:
 
 @JUMPS
 def test_places_never_go_back_in_time_and_a_time_finds_its_place(
-    log: LocalLog, clock: WallClock, jump_ms: int
+    log: LocalLog, clock: ManualClock, jump_ms: int
 ) -> None:
     places = []
     for wrong_ms in (0, jump_ms, 0, -jump_ms, jump_ms, 0):
-        clock.wrong_ms = wrong_ms
-        clock.now_ms += 1_000
+        clock.wall_error_ms = wrong_ms
+        clock.turn(1_000)
         places.append(append(log, wrong_ms))
     found = times(log)
     assert found == sorted(found)
@@ -140,7 +115,7 @@ def test_places_never_go_back_in_time_and_a_time_finds_its_place(
 
 
 def test_rows_under_a_clock_that_jumped_ahead_are_kept_longer_and_none_shorter(
-    log: LocalLog, clock: WallClock
+    log: LocalLog, clock: ManualClock
 ) -> None:
     """
     real minutes   0     1     2        62            1 day and 62
@@ -151,24 +126,24 @@ def test_rows_under_a_clock_that_jumped_ahead_are_kept_longer_and_none_shorter(
     log.run(AlterStream(S, retention=Retention(age_ms_max=60 * MINUTE_MS)))
     collector = Collector(log, clock)
     oldest = append(log, 1)
-    clock.now_ms += MINUTE_MS
-    clock.wrong_ms = DAY_MS
+    clock.turn(MINUTE_MS)
+    clock.wall_error_ms = DAY_MS
     append(log, 2)
     assert collector.collect().entries == 0, "the first is a minute old, whatever the wall says"
-    clock.now_ms += MINUTE_MS
-    clock.wrong_ms = 0
+    clock.turn(MINUTE_MS)
+    clock.wall_error_ms = 0
     newest = append(log, 3)
     assert collector.collect().entries == 0
-    clock.now_ms += 60 * MINUTE_MS
+    clock.turn(60 * MINUTE_MS)
     collector.collect()
     assert first(log) == oldest
-    clock.now_ms += DAY_MS
+    clock.turn(DAY_MS)
     collector.collect()
     assert first(log) == newest
 
 
 def test_rows_under_a_clock_that_is_behind_count_from_the_jump(
-    log: LocalLog, clock: WallClock
+    log: LocalLog, clock: ManualClock
 ) -> None:
     """
     real minutes   0      10 to 50   50      61       109     110
@@ -182,69 +157,69 @@ def test_rows_under_a_clock_that_is_behind_count_from_the_jump(
     log.run(AlterStream(S, retention=Retention(age_ms_max=60 * MINUTE_MS)))
     collector = Collector(log, clock)
     append(log, 1)
-    clock.wrong_ms = -DAY_MS
+    clock.wall_error_ms = -DAY_MS
     for value in range(2, 7):
-        clock.now_ms += 10 * MINUTE_MS
+        clock.turn(10 * MINUTE_MS)
         sixth = append(log, value)
         collector.collect()
     assert set(times(log)) == {START_MS}
-    clock.wrong_ms = 0
+    clock.wall_error_ms = 0
     seventh = append(log, 7)
-    clock.now_ms += 10 * MINUTE_MS
+    clock.turn(10 * MINUTE_MS)
     collector.collect()
     assert first(log) == 0, "nothing is an hour old"
-    clock.now_ms += MINUTE_MS
+    clock.turn(MINUTE_MS)
     collector.collect()
     assert first(log) == sixth
-    clock.now_ms += 48 * MINUTE_MS
+    clock.turn(48 * MINUTE_MS)
     collector.collect()
     assert first(log) == sixth
-    clock.now_ms += 2 * MINUTE_MS
+    clock.turn(2 * MINUTE_MS)
     collector.collect()
     assert first(log) == seventh
 
 
 @JUMPS
 def test_a_consumer_that_is_there_is_not_taken_for_away(
-    log: LocalLog, clock: WallClock, jump_ms: int
+    log: LocalLog, clock: ManualClock, jump_ms: int
 ) -> None:
     collector = Collector(log, clock)
     log.run(Register("group", "slow", S, Lsn(0)))
     end = append(log, 1)
-    clock.wrong_ms = jump_ms
+    clock.wall_error_ms = jump_ms
     for _ in range(10):
-        clock.now_ms += MINUTE_MS
+        clock.turn(MINUTE_MS)
         log.run(MovePosition("group", "slow", (Move(S),)))
         assert collector.name_those_away() == []
         assert collector.collect().entries == 0
     assert first(log) == 0, "what it has not read is still there"
-    clock.wrong_ms = 0
+    clock.wall_error_ms = 0
     log.run(MovePosition("group", "slow", (Move(S, end),)))
     assert collector.name_those_away() == []
 
 
 def test_a_consumer_that_is_gone_is_named_once_time_has_passed_again(
-    log: LocalLog, clock: WallClock
+    log: LocalLog, clock: ManualClock
 ) -> None:
     collector = Collector(log, clock)
     log.run(Register("group", "gone", S, Lsn(0)))
     append(log, 1)
-    clock.wrong_ms = DAY_MS
+    clock.wall_error_ms = DAY_MS
     assert collector.name_those_away() == []
-    clock.now_ms += 3 * MINUTE_MS
+    clock.turn(3 * MINUTE_MS)
     assert [each.name for each in collector.name_those_away()] == ["gone"]
 
 
 @JUMPS
 def test_the_fence_counts_instances_and_not_time(
-    log: LocalLog, clock: WallClock, jump_ms: int
+    log: LocalLog, clock: ManualClock, jump_ms: int
 ) -> None:
-    clock.wrong_ms = jump_ms
+    clock.wall_error_ms = jump_ms
     assert log.run(take(run="old")).instance == 1
-    clock.wrong_ms = -jump_ms
+    clock.wall_error_ms = -jump_ms
     assert log.run(take(run="new")).instance == 2
     (entry,) = log.run(pending(draft(0, 1), by=stamp(instance=2)))
-    clock.wrong_ms = jump_ms
+    clock.wall_error_ms = jump_ms
     with pytest.raises(Fenced):
         log.run(pending(draft(0, 1), by=stamp(instance=1)))
     with pytest.raises(Fenced):
@@ -254,17 +229,17 @@ def test_the_fence_counts_instances_and_not_time(
 
 @JUMPS
 def test_a_producers_repeat_is_known_across_a_jump(
-    log: LocalLog, clock: WallClock, jump_ms: int
+    log: LocalLog, clock: ManualClock, jump_ms: int
 ) -> None:
     sent = AppendRows(S, (draft(0, 1),), "p", 1)
     collector = Collector(log, clock)
     position = log.run(sent).position
     log.run(Register("group", "g", S, position))
-    clock.now_ms += 5_000
-    clock.wrong_ms = jump_ms
+    clock.turn(5_000)
+    clock.wall_error_ms = jump_ms
     second = append(log, 2)
     log.run(MovePosition("group", "g", (Move(S, second),)))
     collector.collect()
-    clock.wrong_ms = 0
+    clock.wall_error_ms = 0
     collector.collect()
     assert log.run(sent).duplicate

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from penstock.errors import BadCall, Fenced, PenstockError
+from penstock.log.backends.local import LocalLog
 from penstock.log.contract import AppendRecord, Operation, SetAux
-from penstock.log.index import Range, entries_in, latest
-from penstock.log.local import LocalLog
-from penstock.log.records import AUX_BYTES_MAX, TAGS_MAX
+from penstock.log.decide.records import AUX_BYTES_MAX, TAGS_MAX
+from penstock.log.reading.visible import Range, entries_in, latest
 from penstock.log.upkeep import TrimStream, TrimTag
 from penstock.model.ids import Lsn, StreamName
-from support.backends import Backend
-from support.logs import draft, files, make, mark, pending, rows, take, values_of
+from support.log.backends import Backend
+from support.log.drafts import draft, files, make, mark, pending, rows, take, values_of
 
 
 def record(*tags: str, payload: bytes = b"x", **more: Any) -> AppendRecord:

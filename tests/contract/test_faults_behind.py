@@ -11,20 +11,20 @@ from typing import Any
 import lmdb
 import pytest
 
+from penstock.log.backends.jetstream import log as jetstream_log
+from penstock.log.backends.jetstream.applier import Applier
+from penstock.log.backends.jetstream.codec import OperationId, messages
+from penstock.log.backends.jetstream.connection import ApiError
+from penstock.log.backends.jetstream.log import JetStreamLog
+from penstock.log.backends.jetstream.replay import open_operation
+from penstock.log.backends.local import LocalLog
 from penstock.log.contract import AppendRecord
-from penstock.log.jetstream import log as jetstream_log
-from penstock.log.jetstream.applier import Applier
-from penstock.log.jetstream.codec import OperationId, messages
-from penstock.log.jetstream.connection import ApiError
-from penstock.log.jetstream.log import JetStreamLog
-from penstock.log.jetstream.replay import open_operation
-from penstock.log.local import LocalLog
 from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
 from penstock.testing.nats_servers import NatsServers
-from support.backends import JetStreamBackend
-from support.logs import draft, make, rows, take
-from support.processes import wait_until
+from support.log.backends import JetStreamBackend
+from support.log.drafts import draft, make, rows, take
+from support.servers.processes import wait_until
 
 Call = Callable[..., Any]
 _numbers = itertools.count()

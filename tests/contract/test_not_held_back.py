@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.log.classify import Classifier, Committed
-from penstock.log.facts import fact_of
-from penstock.log.local import LocalLog
-from penstock.log.subscription import Subscription
-from support.backends import Backend
-from support.logs import draft, make, mark, pending, stamp, take, values_of
+from penstock.log.backends.local import LocalLog
+from penstock.log.raw.classify import Classifier, Committed
+from penstock.log.raw.entry_facts import fact_of
+from penstock.log.reading.subscription import Subscription
+from support.log.backends import Backend
+from support.log.drafts import draft, make, mark, pending, stamp, take, values_of
 
 
 def shown(reader: Subscription, classifier: Classifier) -> list[int]:

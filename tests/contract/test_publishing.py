@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import TryAgain
-from penstock.log.jetstream import publisher
-from penstock.log.jetstream.address import log_address
-from penstock.log.jetstream.log import JetStreamLog
-from penstock.log.jetstream.publisher import Publisher
-from penstock.log.jetstream.under_way import Waiting
-from penstock.settings import Settings
+from penstock.log.backends.jetstream import publisher
+from penstock.log.backends.jetstream.address import log_address
+from penstock.log.backends.jetstream.in_flight import Waiting
+from penstock.log.backends.jetstream.log import JetStreamLog
+from penstock.log.backends.jetstream.publisher import Publisher
+from penstock.settings.server import Settings
 from penstock.testing.nats_servers import NatsServers
-from support.logs import draft, make, rows
+from support.log.drafts import draft, make, rows
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.errors import BadCall
+from penstock.log.backends.local import LocalLog
 from penstock.log.contract import AppendRecord, Mark
-from penstock.log.local import LocalLog
-from penstock.log.subscription import Subscription
+from penstock.log.reading.subscription import Subscription
 from penstock.log.upkeep import (
     DeleteQuery,
     DeleteStream,
@@ -16,8 +16,8 @@ from penstock.log.upkeep import (
     TrimTag,
 )
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
-from support.backends import Backend
-from support.logs import draft, files, make, mark, pending, rows, stamp, take
+from support.log.backends import Backend
+from support.log.drafts import draft, files, make, mark, pending, rows, stamp, take
 
 S, Q = StreamName("s"), QueryId("q")
 

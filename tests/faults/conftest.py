@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.exactly_once import EVENTS
-from support.processes import ServerProcess
+from support.servers.processes import ServerProcess
+from support.spark.exactly_once import EVENTS
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.commit_kills import Stop, check_a_kill
-from support.processes import ServerProcess
+from support.servers.processes import ServerProcess
+from support.spark.commit_kills import Stop, check_a_kill
 
 OTHERS = {"files": (3, 3), "batches": (3, 3)}
 STATELESS = {"files": (3, 3), "batches": (3, 4)}

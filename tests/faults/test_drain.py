@@ -9,9 +9,9 @@ from pathlib import Path
 
 import duckdb
 
-from support.processes import ServerProcess
-from support.three_driving import ROWS, ThreeQueries, latest, told, wait_until_standing
-from support.three_outputs import seen_totals, totals_of
+from support.servers.processes import ServerProcess
+from support.spark.three_queries.expected import seen_totals, totals_of
+from support.spark.three_queries.run import ROWS, ThreeQueries, latest, told, wait_until_standing
 
 AT = 4
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from support.driving import (
+from support.servers.processes import DriverProcess, ServerProcess, wait_until
+from support.spark.exactly_once import TwinsReader, check, events
+from support.spark.kill_driver import (
     START_S,
     finish,
     marked,
     wait_for_queries,
 )
-from support.exactly_once import TwinsReader, check, events
-from support.processes import DriverProcess, ServerProcess, wait_until
 
 QUERIES = ["totals", "twins"]
 

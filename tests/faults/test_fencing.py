@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.driving import START_S, finish, marked, query_ids
-from support.exactly_once import Feeder, check
-from support.processes import DriverProcess, ServerProcess, wait_until
+from support.servers.processes import DriverProcess, ServerProcess, wait_until
+from support.spark.exactly_once import Feeder, check
+from support.spark.kill_driver import START_S, finish, marked, query_ids
 
 
 def test_the_older_of_two_drivers_is_fenced(server: ServerProcess, tmp_path: Path) -> None:

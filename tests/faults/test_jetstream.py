@@ -18,17 +18,17 @@ import pytest
 from penstock.client import Client
 from penstock.errors import Fenced, TryAgain
 from penstock.log import invariants
+from penstock.log.backends.jetstream.address import log_address
+from penstock.log.backends.jetstream.log import PURGE_VERSION, JetStreamLog
 from penstock.log.contract import AppendRecord
-from penstock.log.jetstream.address import log_address
-from penstock.log.jetstream.log import PURGE_VERSION, JetStreamLog
 from penstock.log.upkeep import TrimStream
 from penstock.model.ids import Lsn, StreamName
-from penstock.settings import Settings
+from penstock.settings.server import Settings
 from penstock.testing.nats_servers import NatsServers, nats_program
-from support.backends import content, end_of, wait_for
-from support.http_server import Answer, Served, table
-from support.logs import draft, make, mark, pending, rows, take
-from support.processes import wait_until
+from support.log.backends import content, end_of, wait_for
+from support.log.drafts import draft, make, mark, pending, rows, take
+from support.servers.http_server import Answer, Served, table
+from support.servers.processes import wait_until
 
 pytestmark = pytest.mark.skipif(
     nats_program() is None,

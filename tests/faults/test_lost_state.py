@@ -17,12 +17,18 @@ import pytest
 
 from penstock.client import Client
 from penstock.errors import BadCall
-from penstock.log.layout import TABLES, lsn_key
+from penstock.log.store.layout import TABLES, lsn_key
 from penstock.model.ids import Lsn
-from support.driver_job import PAIRED
-from support.driving import START_S, finish, marked_all, wait_for_commits, wait_for_queries
-from support.exactly_once import EVENTS, Feeder, check
-from support.processes import DriverProcess, ServerProcess, wait_until
+from support.servers.processes import DriverProcess, ServerProcess, wait_until
+from support.spark.driver_job import PAIRED
+from support.spark.exactly_once import EVENTS, Feeder, check
+from support.spark.kill_driver import (
+    START_S,
+    finish,
+    marked_all,
+    wait_for_commits,
+    wait_for_queries,
+)
 
 PARTITIONS = 2
 STORES_OF_A_JOIN = 4

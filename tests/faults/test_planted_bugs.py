@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from support.commit_kills import AT, Stop, check_a_kill
-from support.driving import marked
 from support.planted_scala import (
     COMMIT_TOO_EARLY,
     CUT_ANEW,
@@ -20,9 +18,11 @@ from support.planted_scala import (
     VARIABLE,
     build_planted_jar,
 )
-from support.processes import ServerProcess, wait_until
+from support.servers.processes import ServerProcess, wait_until
+from support.spark.commit_kills import AT, Stop, check_a_kill
+from support.spark.kill_driver import marked
+from support.spark.three_queries.run import ROWS, ThreeQueries, told, wait_until_standing
 from support.suites import Suite, build
-from support.three_driving import ROWS, ThreeQueries, told, wait_until_standing
 
 Plant = Callable[[str], None]
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.protocols.answers import Checked, check
 from penstock.clock import SYSTEM_CLOCK
-from penstock.protocols.ensemble import Ensemble, LogHost, Plan, sent_by
-from penstock.protocols.processes import Child
-from penstock.protocols.registry import Protocol
-from penstock.protocols.sources import load_of
 from penstock.testing.nats_servers import NatsServers, nats_program
-from support.processes import wait_until
+from penstock_lab.baselines.task_graph.graph_process import Ensemble, LogHost, Plan, sent_by
+from penstock_lab.baselines.task_graph.processes import Child
+from penstock_lab.baselines.task_graph.registry import Protocol
+from penstock_lab.baselines.task_graph.sources import load_of
+from penstock_lab.suites.protocols.answers import Checked, check
+from support.servers.processes import wait_until
 
 RATES = {"q4": 1_000, "q8": 6_000}
 SECONDS, SEED, TICK_MS = 3.0, 11, 10

@@ -6,9 +6,9 @@ import random
 import time
 from pathlib import Path
 
-from support.driving import finish, marked_all, wait_for_commits, wait_for_queries
-from support.exactly_once import Feeder, check
-from support.processes import DriverProcess, ServerProcess
+from support.servers.processes import DriverProcess, ServerProcess
+from support.spark.exactly_once import Feeder, check
+from support.spark.kill_driver import finish, marked_all, wait_for_commits, wait_for_queries
 
 KILLS = 5
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.processes import wait_until
-from support.take_over import TakenOver
-from support.take_over_job import CLEANED, NO_DATA, VARIANTS
-from support.three_driving import START_S, latest
-from support.three_outputs import windows_closed_by
+from support.servers.processes import wait_until
+from support.spark.take_over.job import CLEANED, NO_DATA, VARIANTS
+from support.spark.take_over.run import TakenOver
+from support.spark.three_queries.expected import windows_closed_by
+from support.spark.three_queries.run import START_S, latest
 
 FIRST_MODES = dict(zip(VARIANTS, ("full", "asyncckpt", "sync") * 2, strict=True))
 OTHER_MODES = dict(zip(VARIANTS, ("sync", "full", "asyncckpt") * 2, strict=True))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.http_server import Served
+from support.servers.http_server import Served
 
 
 @pytest.fixture(scope="session", params=["embedded", "jetstream"])

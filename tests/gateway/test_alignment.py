@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.query import query as query_command
-from support.http_server import ARROW, Answer, Served, ipc, table
+from support.servers.http_server import ARROW, Answer, Served, ipc, table
 
 
 class Chain:

@@ -10,11 +10,11 @@ import pytest
 from penstock.client import Client
 from penstock.errors import BadCall, Damaged
 from penstock.log import invariants
-from penstock.log.backup import restore, write_backup
-from penstock.log.embedded import EmbeddedLog
-from penstock.settings import Settings
-from support.http_server import Served, table
-from support.processes import wait_until
+from penstock.log.backends.embedded.log import EmbeddedLog
+from penstock.log.store.backup import restore, write_backup
+from penstock.settings.server import Settings
+from support.servers.http_server import Served, table
+from support.servers.processes import wait_until
 
 
 def client_of(served: Served) -> Client:

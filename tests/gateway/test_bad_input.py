@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.log.jetstream.log import META_BYTES
-from support.http_server import ARROW, JSON_LINES, Answer, Served, ipc, table
+from penstock.log.backends.jetstream.log import META_BYTES
+from support.servers.http_server import ARROW, JSON_LINES, Answer, Served, ipc, table
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 from penstock.log import invariants
-from penstock.log.embedded import EmbeddedLog
-from support.http_server import ARROW, Served, ipc, table
+from penstock.log.backends.embedded.log import EmbeddedLog
+from support.servers.http_server import ARROW, Served, ipc, table
 
 ROWS = 50
 THREADS = 6

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from support.http_server import ARROW, Served, ipc, refusal, table
+from support.servers.http_server import ARROW, Served, ipc, refusal, table
 
 DAMAGED = "to-be-damaged" * 500
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from support.http_server import Answer, Served, refusal, table
+from support.servers.http_server import Answer, Served, refusal, table
 
 STATE_FILE = "state/0/1/2_abc.changelog"
 DAMAGED = b"to-be-damaged" * 500

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support.http_server import Answer, Served
+from support.servers.http_server import Answer, Served
 
 BIG = pa.table({"k": range(2_000), "v": ["x" * 1_000] * 2_000})
 

@@ -13,19 +13,19 @@ import pytest
 from penstock.client import Client
 from penstock.errors import Damaged
 from penstock.log import invariants
-from penstock.log.backup import restore, write_backup
+from penstock.log.backends.embedded.log import EmbeddedLog
+from penstock.log.backends.jetstream.address import log_address
+from penstock.log.backends.jetstream.codec import OperationId, messages
+from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.contract import AppendRows
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.jetstream.address import log_address
-from penstock.log.jetstream.codec import OperationId, messages
-from penstock.log.jetstream.log import JetStreamLog
+from penstock.log.store.backup import restore, write_backup
 from penstock.log.upkeep import TrimStream
 from penstock.model.ids import StreamName
-from penstock.settings import Settings
+from penstock.settings.server import Settings
 from penstock.testing.nats_servers import NatsServers
-from support.backends import content, wait_for
-from support.http_server import Served, table
-from support.logs import draft, make, rows
+from support.log.backends import content, wait_for
+from support.log.drafts import draft, make, rows
+from support.servers.http_server import Served, table
 
 REQUEST_S = 10.0
 

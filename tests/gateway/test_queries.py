@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.http_server import ARROW, Answer, Served, ipc, table
+from support.servers.http_server import ARROW, Answer, Served, ipc, table
 
 
 def batch(*keys: int) -> pa.RecordBatch:

@@ -8,12 +8,12 @@ import pytest
 
 from penstock.client import Client
 from penstock.errors import BadCall
-from penstock.gateway.records import trim_bound
+from penstock.gateway.routes.records import trim_bound
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import AppendRecord
-from penstock.log.embedded import EmbeddedLog
 from penstock.model.ids import Lsn
-from support.http_server import Served
-from support.scripted_server import ScriptedServer, say
+from support.servers.http_server import Served
+from support.servers.scripted_server import ScriptedServer, say
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 
 from penstock.client import Client
 from penstock.errors import BadCall
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import AppendRecord
-from penstock.log.embedded import EmbeddedLog
 from penstock.log.upkeep import TrimTag
-from support.http_server import Served
+from support.servers.http_server import Served
 
 
 def test_who_asks_for_records_that_are_gone_is_told_and_who_names_no_place_gets_those_there_are(

@@ -8,7 +8,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from support.http_server import ARROW, JSON_LINES, Served, ipc, table
+from support.servers.http_server import ARROW, JSON_LINES, Served, ipc, table
 
 
 def test_rows_in_arrow_come_back_in_arrow(served: Served, name: str) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from support.http_server import START_S, Served, refusal, table
-from support.processes import wait_until
+from support.servers.http_server import START_S, Served, refusal, table
+from support.servers.processes import wait_until
 
 
 def bearer(served: Served) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jvm.jar import find_jar
+from penstock.spark.jar import find_jar
 
 ATTACH = """
 from pyspark.sql import SparkSession

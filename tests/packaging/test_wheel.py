@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = metadata.version("penstock")
-JAR = f"penstock/jvm/jars/penstock-spark4.3_2.13-{VERSION}.jar"
+JAR = f"penstock/spark/jars/penstock-spark4.3_2.13-{VERSION}.jar"
 
 
 def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -120,7 +120,7 @@ def test_the_jar_does_not_depend_on_when_or_where_it_is_built(tmp_path: Path) ->
         assert "(built" in first.stdout
         again = run(sys.executable, script, "--root", str(root), cwd=tmp_path)
         assert "(unchanged" in again.stdout
-        jars.append(next((root / "src" / "penstock" / "jvm" / "jars").iterdir()))
+        jars.append(next((root / "src" / "penstock" / "spark" / "jars").iterdir()))
     assert jars[0].name == "penstock-spark4.3_2.13-1.2.3.jar"
     assert jars[0].read_bytes() == jars[1].read_bytes()
 

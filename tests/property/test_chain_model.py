@@ -11,17 +11,18 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from penstock.log import invariants
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.barriers import chain_of, readable_end
 from penstock.log.chains import Align, StartBarrier
 from penstock.log.contract import Mark
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.index import end_of_batch, latest
-from penstock.log.store import StoreView
+from penstock.log.reading.visible import end_of_batch, latest
+from penstock.log.store.view import StoreView
 from penstock.log.upkeep import Register
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName
 from penstock.model.marker import Marker, Write
-from penstock.settings import Settings
-from support.logs import ManualClock, draft, make, pending, rows, stamp, take
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
+from support.log.drafts import draft, make, pending, rows, stamp, take
 
 OUTER = [StreamName(f"outer{i}") for i in range(2)]
 STEPS = 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-from support.log_machine import LogAgainstModel
+from support.log.machine import LogAgainstModel
 
 TestLogAgainstModel = LogAgainstModel.TestCase
 TestLogAgainstModel.settings = settings(

@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.log import invariants
-from penstock.log.checkpoint import file_bytes
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import AppendFiles, FileDraft, Mark
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.garbage import steps
-from penstock.log.state import state_of
+from penstock.log.reading.checkpoint import file_bytes
+from penstock.log.reading.state import state_of
+from penstock.log.retention.due import steps
 from penstock.log.upkeep import ResetQuery
 from penstock.model.ids import BatchId, FilePath, Instance, QueryId
 from penstock.model.marker import FileRef, Snapshot, SnapshotFile
-from penstock.settings import Settings
-from support.logs import ManualClock, make, mark, take
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
+from support.log.drafts import make, mark, take
 
 Q = QueryId("q")
 FOLDERS = ("state/0/0", "state/0/1/right-keyToNumValues")
@@ -136,7 +137,7 @@ class SnapshotModel(RuleBasedStateMachine):
 
     def collect(self) -> None:
         """A few rounds: what was left over goes before markers do."""
-        self.clock.now_ms += 1
+        self.clock.turn(1)
         for _ in range(4):
             with self.log.reading() as view:
                 due = steps(view, self.clock.now_ms, SETTINGS)

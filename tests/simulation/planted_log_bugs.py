@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from penstock.errors import PenstockError
-from penstock.log.classify import Classifier, Saved, Verdict
+from penstock.log.backends.embedded.writer import decided
+from penstock.log.backends.jetstream.replay import Delivered
 from penstock.log.contract import (
     AppendFiles,
     AppendPending,
@@ -17,25 +18,24 @@ from penstock.log.contract import (
     QueryRecord,
     StreamRecord,
 )
-from penstock.log.duplicates import Duplicates
-from penstock.log.facts import Marks
-from penstock.log.garbage import steps
-from penstock.log.index import latest
-from penstock.log.jetstream.replay import Delivered
-from penstock.log.store import StoreView
+from penstock.log.raw.classify import Classifier, Saved, Verdict
+from penstock.log.raw.entry_facts import Marks
+from penstock.log.raw.repeats import Duplicates
+from penstock.log.reading.visible import latest
+from penstock.log.retention.due import steps
+from penstock.log.store.view import StoreView
 from penstock.log.upkeep import TrimStream
 from penstock.log.view import Place, ProducerRecord
-from penstock.log.writer import decided
 from penstock.model.ids import Instance, Lsn, QueryId
 from penstock.model.marker import Write
-from penstock.settings import Settings
-from penstock.testing.simulate_log_base import Base
-from penstock.testing.simulate_log_cast import LogParts
-from penstock.testing.simulate_log_readers import RawReader
-from penstock.testing.simulate_log_servers import Call, Server
-from penstock.testing.simulate_log_store import Applied, Replica
-from penstock.testing.simulate_log_tasks import Task
-from penstock.testing.simulate_log_writers import Attempt, Run
+from penstock.settings.server import Settings
+from simulation.log.actors import LogParts
+from simulation.log.producers_and_queries import Attempt, Run
+from simulation.log.readers import RawReader
+from simulation.log.replica import Applied, Replica
+from simulation.log.servers import Call, Server
+from simulation.log.state_dump import Base
+from simulation.log.tasks import Task
 
 
 def instance_of(operation: Operation) -> Instance | None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from penstock.testing import LogOutcome, LogSetup, Violation, simulate_log
-from simulation.planted_life_bugs import LIFE
+from simulation.log.setup import LogSetup
+from simulation.log.world import LogOutcome, simulate_log
 from simulation.planted_log_bugs import LOG
+from simulation.planted_stream_bugs import LIFE
+from simulation.release.setup import Violation
 
 PLANTED = LOG | LIFE
 

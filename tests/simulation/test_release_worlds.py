@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from penstock.testing import Outcome, Setup, Violation, simulate
-from penstock.testing.simulate_setup import SinkKind
-from simulation.planted_bugs import PLANTED
+from simulation.planted_release_bugs import PLANTED
+from simulation.release.setup import Setup, SinkKind, Violation
+from simulation.release.world import Outcome, simulate
 
 SEEDS_TO_FIND_A_BUG = 150
 

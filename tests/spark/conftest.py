@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.client import Client
 from penstock.testing import delayed_store
-from support.processes import QUICK_START, ServerProcess
+from support.servers.processes import QUICK_START, ServerProcess
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
 from support.aligned import PROTOCOL, doubled, numbers, once, shown, started, stream
-from support.processes import DriverProcess, ServerProcess, wait_until
+from support.servers.processes import DriverProcess, ServerProcess, wait_until
 
 Fresh = Callable[[str], str]
 ROWS = 5

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from penstock.bench.commit import suite
-from penstock.bench.commit.cells import BACK_TO_BACK, Cell, Group
-from penstock.bench.commit.plan import plan_of
-from penstock.bench.outlet import Outlet
+from penstock_lab.experiment.outlet import Outlet
+from penstock_lab.suites.commit import suite
+from penstock_lab.suites.commit.cells import BACK_TO_BACK, Cell, Group
+from penstock_lab.suites.commit.plan import plan_of
 
 SYSTEMS = ("tuned", "asyncckpt", "full")
 CELL = Cell("lr_count_20_5", "remote20", BACK_TO_BACK, True, 500)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import floor
+from penstock_lab.suites import floor
 
 pytestmark = pytest.mark.spark
 

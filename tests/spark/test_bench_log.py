@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from penstock.bench.log import suite
-from penstock.bench.log.plan import EMBEDDED, JETSTREAM, QUICK
-from penstock.bench.outlet import Outlet
 from penstock.testing.nats_servers import nats_program
+from penstock_lab.experiment.outlet import Outlet
+from penstock_lab.suites.log import suite
+from penstock_lab.suites.log.plan import EMBEDDED, JETSTREAM, QUICK
 
 
 @pytest.mark.parametrize("backends", [(EMBEDDED,), (EMBEDDED, JETSTREAM)], ids=["embedded", "both"])

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from penstock.bench.outlet import Outlet
-from penstock.bench.protocols import suite
-from penstock.bench.protocols.plan import plan_of
+from penstock_lab.experiment.outlet import Outlet
+from penstock_lab.suites.protocols import suite
+from penstock_lab.suites.protocols.plan import plan_of
 
 
 def test_a_short_run_of_every_protocol_is_right_and_written(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ import msgspec
 import psutil
 from rich.console import Console
 
-from penstock.bench import compare
-from penstock.bench.answers import suite as answers
-from penstock.bench.answers.groups import Group
-from penstock.bench.answers.trial import Answered, Size, Tell
-from penstock.bench.outlet import Outlet
-from penstock.bench.plan import plan_of
-from penstock.bench.suites import SUITES
-from support.processes import QUICK_START
+from penstock_lab.experiment import compare
+from penstock_lab.experiment.outlet import Outlet
+from penstock_lab.experiment.plan import plan_of
+from penstock_lab.experiment.suites import SUITES
+from penstock_lab.suites.answers import suite as answers
+from penstock_lab.suites.answers.groups import Group
+from penstock_lab.suites.answers.trial import Answered, Size, Tell
+from support.servers.processes import QUICK_START
 
 SMALL = msgspec.structs.replace(
     plan_of(SUITES["nexmark"], quick=True, queries=("q18",), chosen=("penstock",), rate=500),

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
 from penstock.errors import BadCall
-from support.processes import wait_until
+from support.servers.processes import wait_until
 
 Fresh = Callable[[str], str]
 

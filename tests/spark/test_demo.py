@@ -24,7 +24,8 @@ PLANT = """
 import dataclasses
 import pyarrow as pa
 from penstock.cli.main import main
-from penstock.demo import check, queries
+from penstock_lab.demo import check
+from penstock_lab.demo import queries
 
 true_commits = check.commits
 
@@ -122,6 +123,6 @@ def _is_sending(pid: int) -> bool:
     for child in psutil.Process(pid).children(recursive=True):
         # A child may end while it is looked at.
         with contextlib.suppress(psutil.Error):
-            if "penstock.workloads.send" in child.cmdline():
+            if "penstock_lab.workloads.send" in child.cmdline():
                 return True
     return False

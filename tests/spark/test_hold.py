@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import DriverProcess, ServerProcess, wait_until
-from support.three_driving import START_S, ThreeQueries, latest, told, wait_until_standing
-from support.three_queries import NAMES
+from support.servers.processes import DriverProcess, ServerProcess, wait_until
+from support.spark.three_queries.job import NAMES
+from support.spark.three_queries.run import START_S, ThreeQueries, latest, told, wait_until_standing
 
 HELD = 3
 

@@ -14,16 +14,16 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock import oracle, queries
-from penstock.bench.answers.feeding import Feed, NexmarkSource, OneStream, create_outputs
 from penstock.client import Client
-from penstock.oracle import Checked, committed
-from penstock.oracle.watermarks import Marked, Progress, progress
-from penstock.queries import Query, Stage, Watermark
-from penstock.workloads.cluster_trace import ClusterTrace, ClusterTraceOptions
-from penstock.workloads.linear_road import LinearRoad, LinearRoadOptions
-from penstock.workloads.nexmark import Nexmark, NexmarkOptions
-from support.late import LateRows
+from penstock_lab import oracle, queries
+from penstock_lab.oracle import Checked, committed
+from penstock_lab.oracle.watermarks import Marked, Progress, progress
+from penstock_lab.queries import Query, Stage, Watermark
+from penstock_lab.suites.answers.feeding import Feed, NexmarkSource, OneStream, create_outputs
+from penstock_lab.workloads.cluster_trace import ClusterTrace, ClusterTraceOptions
+from penstock_lab.workloads.linear_road import LinearRoad, LinearRoadOptions
+from penstock_lab.workloads.nexmark import Nexmark, NexmarkOptions
+from support.late_rows import LateRows
 
 FINISH_S = 600
 COMMITS, EVENTS, LATE_BY = 18, 500, 8

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock import queries
-from penstock.bench.answers import groups
-from penstock.bench.answers.groups import Asked, Group
-from penstock.bench.answers.trial import Size
-from penstock.oracle.committed import Committed
+from penstock_lab import queries
+from penstock_lab.oracle.committed import Committed
+from penstock_lab.suites.answers import groups
+from penstock_lab.suites.answers.groups import Asked, Group
+from penstock_lab.suites.answers.trial import Size
 from support import wrong_queries
-from support.processes import QUICK_START
+from support.servers.processes import QUICK_START
 from support.tried_queries import Done, assert_right, tried
 
 # Two commits more than the others: Q6 has its first winners when four seconds have passed.

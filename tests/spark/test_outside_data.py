@@ -18,13 +18,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock import oracle, queries
-from penstock.bench.answers.feeding import SUBSTREAMS, create_outputs
 from penstock.client import Client
-from penstock.queries import Query, Stage
-from penstock.workloads import nexmark
-from penstock.workloads.replay import data_folder
-from penstock.workloads.seeded import STAMP
+from penstock_lab import oracle, queries
+from penstock_lab.queries import Query, Stage
+from penstock_lab.suites.answers.feeding import SUBSTREAMS, create_outputs
+from penstock_lab.workloads import nexmark
+from penstock_lab.workloads.replay import data_folder
+from penstock_lab.workloads.seeded import STAMP
 from support.sources import ROOT
 
 FINISH_S = 600

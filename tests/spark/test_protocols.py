@@ -14,8 +14,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from penstock.client import Address, Client
-from penstock.spawn import OwnCoordinator
-from support.processes import ServerProcess, wait_until
+from penstock.spark.server_process import OwnCoordinator
+from support.servers.processes import ServerProcess, wait_until
 
 Fresh = Callable[[str], str]
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock import queries
-from penstock.bench.answers import groups
-from penstock.bench.answers.trial import Size
-from penstock.bench.campaigns import fill
-from penstock.workloads.replay import data_folder, missing, samples_folder
-from support.processes import QUICK_START
-from support.redis_server import RedisServer
+from penstock_lab import queries
+from penstock_lab.experiment.campaigns import fill
+from penstock_lab.suites.answers import groups
+from penstock_lab.suites.answers.trial import Size
+from penstock_lab.workloads.replay import data_folder, missing, samples_folder
+from support.servers.processes import QUICK_START
+from support.servers.redis_server import RedisServer
 from support.sources import ROOT
 from support.tried_queries import Done, assert_right, tried
 

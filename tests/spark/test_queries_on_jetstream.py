@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.answers import groups
-from penstock.bench.answers.trial import Answered, Size, Trial
-from penstock.log.jetstream.address import log_address
+from penstock.log.backends.jetstream.address import log_address
 from penstock.testing.nats_servers import NatsServers, nats_program
-from support.processes import QUICK_START, wait_until
+from penstock_lab.suites.answers import groups
+from penstock_lab.suites.answers.trial import Answered, Size, Trial
+from support.servers.processes import QUICK_START, wait_until
 
 NAMES = ("q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8")
 SIZE = Size(26, 1_800, QUICK_START)

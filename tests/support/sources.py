@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "penstock"
+LAB = ROOT / "lab" / "src" / "penstock_lab"
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Module:
 
     @property
     def layer(self) -> str:
-        """The part right under `penstock`: a folder's or a file's name."""
-        return self.name.split(".")[1] if "." in self.name else "penstock"
+        """The part right under its package: a folder's or a file's name."""
+        return self.name.split(".")[1] if "." in self.name else self.name
 
     def imports(self, *, lazy: bool = True) -> set[str]:
         """Full names of what is imported; without `lazy`, only at import time.
@@ -51,14 +52,24 @@ def _at_import(node: ast.AST) -> Iterator[ast.AST]:
             yield from _at_import(child)
 
 
-@cache
 def modules() -> tuple[Module, ...]:
-    found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    """The product's modules."""
+    return _modules_under(PACKAGE)
+
+
+def lab_modules() -> tuple[Module, ...]:
+    """The laboratory's modules."""
+    return _modules_under(LAB)
+
+
+@cache
+def _modules_under(package: Path) -> tuple[Module, ...]:
+    modules = []
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found.append(Module(name, path, ast.parse(path.read_text(encoding="utf-8"))))
-    return tuple(found)
+        modules.append(Module(name, path, ast.parse(path.read_text(encoding="utf-8"))))
+    return tuple(modules)
 
 
 @cache
@@ -75,7 +86,7 @@ def files() -> tuple[Path, ...]:
         paths = {ROOT / line for line in listed.stdout.splitlines()}
     else:
         # An unpacked source archive has no repository.
-        tops = ("src", "jvm", "tests", "docs")
+        tops = ("src", "lab", "jvm", "tests", "docs", "examples")
         paths = {path for top in tops for path in (ROOT / top).rglob("*") if path.is_file()}
         paths |= {path for path in ROOT.iterdir() if path.is_file()}
     hidden = {"__pycache__", "jars"}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from support.processes import SHORT_RUN
+from support.servers.processes import SHORT_RUN
 from support.sources import ROOT
 
 BUILD = ROOT / "jvm" / "build.py"

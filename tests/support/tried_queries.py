@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from penstock.bench.answers.groups import Asked, Group
-from penstock.bench.answers.trial import Answered, Size, Trial
-from penstock.bench.children import Engine
+from penstock_lab.experiment.children import Engine
+from penstock_lab.suites.answers.groups import Asked, Group
+from penstock_lab.suites.answers.trial import Answered, Size, Trial
 from support.sources import ROOT
 
 EVENTS_MIN = 100_000

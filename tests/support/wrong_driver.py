@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from penstock.bench import driver
-from penstock.queries import registry
+from penstock_lab.experiment import driver
+from penstock_lab.queries import registry
 from support import wrong_queries
 
 if __name__ == "__main__":

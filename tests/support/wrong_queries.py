@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from penstock.queries import Frames, Query, named
+from penstock_lab.queries import Frames, Query, named
 
 
 def q5_without_ties() -> Query:

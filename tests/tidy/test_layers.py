@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from support.sources import Module, modules
+from support.sources import Module, lab_modules, modules
 
-# A part may import itself, what stands here, and nothing else of ours.
+# A part may import itself, the parts named here, and nothing else of ours.
 WORDS = {"errors", "clock"}
 MAY_IMPORT = {
     "errors": set(),
@@ -16,38 +16,48 @@ MAY_IMPORT = {
     "model": WORDS,
     "settings": WORDS,
     "log": {*WORDS, "model", "settings"},
-    "gateway": {*WORDS, "model", "log", "settings"},
+    "admission": {*WORDS, "model", "log"},
+    "gateway": {*WORDS, "model", "log", "admission", "settings"},
     "client": {*WORDS, "model"},
-    "jvm": WORDS,
-    "told": WORDS,
-    "spawn": {*WORDS, "client"},
-    "coordinator": {*WORDS, "client", "model"},
-    "outputs": WORDS,
-    "sessions": {*WORDS, "client", "jvm", "spawn", "told"},
-    "workloads": {*WORDS, "client", "model"},
-    "demo": {*WORDS, "client", "model", "spawn", "workloads"},
+    "spark": {*WORDS, "client", "settings"},
+    "checkpoint": {*WORDS, "client", "model"},
+    "supervise": WORDS,
     "commit": WORDS,
-    "testing": {*WORDS, "commit", "log", "model", "settings"},
-    "protocols": {*WORDS, "log", "model", "workloads"},
-    "queries": WORDS,
-    "oracle": {*WORDS, "client", "queries"},
-    "bench": {
-        *WORDS,
-        *("client", "demo", "jvm", "log", "model", "oracle", "protocols", "queries", "spawn"),
-        *("testing", "workloads"),
+    "testing": WORDS,
+}
+# The laboratory's parts; `penstock` is the product, of which it may use any part but `cli` and
+# `gateway`.
+LAB_MAY_IMPORT: dict[str, set[str]] = {
+    "percentiles": set(),
+    "priority": {"processes"},
+    "processes": set(),
+    "workloads": {"percentiles", "priority", "processes"},
+    "queries": set(),
+    "oracle": {"queries"},
+    "demo": {"oracle", "percentiles", "priority", "processes", "queries", "workloads"},
+    "baselines": {"percentiles", "priority", "processes", "workloads"},
+    "experiment": {
+        *("demo", "oracle", "percentiles", "priority", "processes", "queries", "workloads"),
+    },
+    "suites": {
+        *("baselines", "demo", "experiment", "oracle", "percentiles", "priority", "processes"),
+        *("queries", "workloads"),
     },
 }
+NOT_FOR_THE_LAB = {"cli", "gateway"}
+PACKAGES = {"penstock": modules, "penstock_lab": lab_modules}
 
 
-def ours(module: Module) -> set[str]:
-    """The parts of penstock that a module imports, itself left out."""
+def parts_imported(module: Module, package: str) -> set[str]:
+    """The parts of `package` that a module imports, itself left out."""
     parts = {
         name.split(".")[1]
         for name in module.imports()
-        if name.startswith("penstock.") and name.split(".")[1:2]
+        if name.startswith(f"{package}.") and name.split(".")[1:2]
     }
-    known = {one.layer for one in modules()}
-    return (parts & known) - {module.layer}
+    known = {each.layer for each in PACKAGES[package]()}
+    own = {module.layer} if module.name.split(".")[0] == package else set()
+    return (parts & known) - own
 
 
 @pytest.mark.parametrize("layer", sorted(MAY_IMPORT))
@@ -55,32 +65,72 @@ def test_a_part_imports_only_the_parts_below_it(layer: str) -> None:
     wrong = {
         module.name: extra
         for module in modules()
-        if module.layer == layer and (extra := ours(module) - MAY_IMPORT[layer])
+        if module.layer == layer
+        and (extra := parts_imported(module, "penstock") - MAY_IMPORT[layer])
     }
     assert not wrong
 
 
+@pytest.mark.parametrize("layer", sorted(LAB_MAY_IMPORT))
+def test_a_part_of_the_laboratory_imports_only_the_parts_below_it(layer: str) -> None:
+    wrong = {
+        module.name: extra
+        for module in lab_modules()
+        if module.layer == layer
+        and (extra := parts_imported(module, "penstock_lab") - LAB_MAY_IMPORT[layer])
+    }
+    assert not wrong
+
+
+def test_every_part_has_its_layer_written_down() -> None:
+    entry_points = {"penstock", "__main__", "cli"}
+    assert {module.layer for module in modules()} - entry_points == MAY_IMPORT.keys()
+    lab_parts = {module.layer for module in lab_modules()} - {"penstock_lab", "cli"}
+    assert lab_parts == LAB_MAY_IMPORT.keys()
+
+
+def test_the_product_imports_nothing_of_the_laboratory_or_the_tests() -> None:
+    others = {"penstock_lab", "support", "simulation"}
+    wrong = [m.name for m in modules() if {name.split(".")[0] for name in m.imports()} & others]
+    assert not wrong
+
+
+def test_the_laboratory_uses_the_product_without_its_command_line_and_its_server() -> None:
+    wrong = [m.name for m in lab_modules() if parts_imported(m, "penstock") & NOT_FOR_THE_LAB]
+    assert not wrong
+
+
 def test_nobody_imports_the_command_line() -> None:
-    wrong = [m.name for m in modules() if "cli" in ours(m) and m.name != "penstock.__main__"]
+    wrong = [
+        module.name
+        for module in modules()
+        if "cli" in parts_imported(module, "penstock") and module.name != "penstock.__main__"
+    ]
     assert not wrong
 
 
 def test_the_client_knows_the_server_by_http_only() -> None:
-    servers = {"log", "gateway"}
-    wrong = [m.name for m in modules() if m.layer in ("client", "spawn") and ours(m) & servers]
+    servers = {"log", "gateway", "admission"}
+    wrong = [
+        module.name
+        for module in modules()
+        if module.layer in ("client", "spark", "checkpoint")
+        and parts_imported(module, "penstock") & servers
+    ]
     assert not wrong
 
 
 def test_only_the_clock_reads_the_time() -> None:
-    wrong = [m.name for m in modules() if "time" in m.imports() and m.name != "penstock.clock"]
+    every = (*modules(), *lab_modules())
+    wrong = [m.name for m in every if "time" in m.imports() and m.name != "penstock.clock"]
     assert not wrong
 
 
-def test_only_the_jvm_part_touches_py4j() -> None:
+def test_only_one_module_touches_py4j() -> None:
     reached = {"_jvm", "_jsc", "_jsparkSession", "_jdf", "_jconf"}
     wrong = []
-    for module in modules():
-        if module.layer == "jvm":
+    for module in (*modules(), *lab_modules()):
+        if module.name == "penstock.spark.jvm":
             continue
         names = {n.attr for n in ast.walk(module.tree) if isinstance(n, ast.Attribute)}
         text = module.path.read_text(encoding="utf-8")
@@ -90,9 +140,20 @@ def test_only_the_jvm_part_touches_py4j() -> None:
     assert not wrong
 
 
-def test_no_module_imports_itself_by_a_detour() -> None:
-    known = {module.name for module in modules()}
-    graph = {m.name: (m.imports(lazy=False) & known) - {m.name} for m in modules()}
+def test_only_the_modules_for_spark_import_pyspark() -> None:
+    wrong = [
+        module.name
+        for module in modules()
+        if module.layer != "spark" and "pyspark" in {n.split(".")[0] for n in module.imports()}
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_no_module_imports_itself_by_a_detour(package: str) -> None:
+    every = PACKAGES[package]()
+    known = {module.name for module in every}
+    graph = {m.name: (m.imports(lazy=False) & known) - {m.name} for m in every}
     done: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> None:
@@ -110,5 +171,5 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 
 def test_every_public_module_says_what_it_is_for() -> None:
-    wrong = [module.name for module in modules() if not ast.get_docstring(module.tree)]
-    assert not wrong
+    every = (*modules(), *lab_modules())
+    assert [module.name for module in every if not ast.get_docstring(module.tree)] == []

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from penstock.cli.address import client_of, server_options
-from penstock.log.backup import restore as restore_folder
-from penstock.log.backup import write_backup
-from penstock.settings import Settings
+from penstock.log.store.backup import restore as restore_folder
+from penstock.log.store.backup import write_backup
+from penstock.settings.server import Settings
 
 
 @click.command()

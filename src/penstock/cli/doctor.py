@@ -24,10 +24,12 @@ from penstock.cli.address import server_options
 from penstock.client import Client
 from penstock.client.address import find
 from penstock.errors import BadCall, PenstockError
-from penstock.jvm.jar import SPARK_LINE, find_jar, our_version, spark_version
+from penstock.spark.installed import has_pyspark
+from penstock.spark.jar import SPARK_LINE, find_jar, our_version, spark_version
 
 PYTHON_MIN = (3, 11)
 JAVA_MIN = 17
+NO_SPARK = "not needed for the log alone; for Spark: pip install 'penstock[spark]'"
 SERVE = "penstock serve --data penstock-data"
 PROBE_DEADLINE_S = 2.0
 
@@ -39,6 +41,8 @@ def check_python() -> str:
 
 
 def check_java() -> str:
+    if not has_pyspark():
+        return "not looked for: only Spark needs it"
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     remedy = f"install a JDK {JAVA_MIN} or newer, or point JAVA_HOME at one"
@@ -52,6 +56,8 @@ def check_java() -> str:
 
 
 def check_pyspark() -> str:
+    if not has_pyspark():
+        return f"not installed; {NO_SPARK}"
     installed = spark_version()
     if not installed.startswith(f"{SPARK_LINE}."):
         raise _fails(f"pyspark is {installed}; install pyspark {SPARK_LINE}")
@@ -63,6 +69,8 @@ def check_pyspark() -> str:
 
 
 def check_jar() -> str:
+    if not has_pyspark():
+        return "not looked for: only Spark needs it"
     jar = find_jar()
     classes = jar.classes()
     if "penstock.Version" not in classes:
@@ -107,7 +115,8 @@ def _fails(sentence: str) -> BadCall:
 def doctor(only_jar: bool, **server: Any) -> int:
     """Check Python, Java, PySpark, the plug-in's jar, loopback and the server.
 
-    Each line says what was found, or what to do. Exits with 1 if anything is missing. With --jar
+    Each line says what was found, or what to do. PySpark is optional: a machine that runs the log
+    needs neither it nor Java. Exits with 1 if anything is missing. With --jar
     it prints one path, for a command line such as
 
         spark-submit --jars "$(penstock doctor --jar)" job.py

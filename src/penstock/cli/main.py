@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 import click
 from rich.console import Console
 
-from penstock.errors import PenstockError
+from penstock.errors import BadCall, PenstockError
 
 # name: (module, attribute, one line for --help); in the order of a first day with Penstock.
 COMMANDS = {
-    "demo": ("penstock.cli.demo", "demo", "Run the whole system on this machine, once."),
     "doctor": ("penstock.cli.doctor", "doctor", "Check what Penstock needs, and say what to do."),
     "serve": ("penstock.cli.serve", "serve", "Run the server: the log and its gateway."),
     "stream": ("penstock.cli.stream", "stream", "Create, list, alter, append to, read streams."),
@@ -21,33 +21,54 @@ COMMANDS = {
     "query": ("penstock.cli.query", "query", "List, reset and delete queries."),
     "run": ("penstock.cli.run", "run", "Run a PySpark job, and start it again when it fails."),
     "drain": ("penstock.cli.drain", "drain", "Copy a query's checkpoint out of the log."),
-    "coordinate": (
-        *("penstock.cli.coordinate", "coordinate"),
-        "Coordinate transactions, to compare them with markers.",
-    ),
     "backup": ("penstock.cli.backup", "backup", "Copy the log of a running server."),
     "restore": ("penstock.cli.backup", "restore", "Make a data folder from a backup."),
-    "bench": ("penstock.cli.bench", "bench", "Measure this machine, and check the answers too."),
 }
 
 
+# Commands of the laboratory, a distribution of its own, which registers them under GROUP.
+LAB_COMMANDS = {
+    "demo": "Run the whole system on this machine, once (penstock-lab).",
+    "bench": "Measure this machine, and check the answers too (penstock-lab).",
+}
+GROUP = "penstock.commands"
+
+
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and loads one only when it is run."""
+    """A group that knows its commands by name and loads one only when it is run.
+
+    Other distributions add commands by an entry point of the group `penstock.commands`.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *LAB_COMMANDS, *sorted(_added_commands() - LAB_COMMANDS.keys())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name in COMMANDS:
+            module, attribute, _ = COMMANDS[cmd_name]
+            command = getattr(importlib.import_module(module), attribute)
+        elif cmd_name in _added_commands():
+            (entry_point,) = metadata.entry_points(group=GROUP, name=cmd_name)
+            command = entry_point.load()
+        elif cmd_name in LAB_COMMANDS:
+            raise BadCall(
+                f"'penstock {cmd_name}' is a command of the laboratory, which is not installed "
+                "here; install it with: pip install penstock-lab (in a checkout: make env)",
+                code="no_lab",
+            )
+        else:
             return None
-        module, attribute, _ = COMMANDS[cmd_name]
-        found = getattr(importlib.import_module(module), attribute)
-        assert isinstance(found, click.Command)
-        return found
+        assert isinstance(command, click.Command)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = {name: line for name, (_, _, line) in COMMANDS.items()} | LAB_COMMANDS
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+            formatter.write_dl([(name, lines.get(name, "")) for name in self.list_commands(ctx)])
+
+
+def _added_commands() -> set[str]:
+    return {entry_point.name for entry_point in metadata.entry_points(group=GROUP)}
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

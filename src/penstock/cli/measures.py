@@ -18,14 +18,33 @@ class Span(click.ParamType[int]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = re.fullmatch(r"(\d+)(ms|s|m|h|d)", str(value))
+        match = re.fullmatch(r"(\d+)(ms|s|m|h|d)", str(value))
         if value == "ever":
             return 0
-        if found is None or int(found[1]) == 0:
+        if match is None or int(match[1]) == 0:
             self.fail(
                 f"{value!r} is not a time; give one such as 90s, 12h, 7d, or ever", param, ctx
             )
-        return int(found[1]) * _TIMES[found[2]]
+        return int(match[1]) * _TIMES[match[2]]
+
+
+class Seconds(click.ParamType[float]):
+    """A time above 0 such as 500ms, 1.5s or 10m, in seconds; a bare number is seconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", str(value))
+        if match is None or float(match[1]) == 0:
+            self.fail(f"{value!r} is not a time above 0 such as 500ms, 30s, 10m or 1h", param, ctx)
+        return float(match[1]) * _TIMES[match[2] or "s"] / 1000
+
+
+SECONDS = Seconds()
 
 
 class Size(click.ParamType[int]):
@@ -34,12 +53,12 @@ class Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = re.fullmatch(r"(\d+) ?([A-Za-z]*)", str(value))
+        match = re.fullmatch(r"(\d+) ?([A-Za-z]*)", str(value))
         if value == "all":
             return 0
-        if found is None or found[2].upper() not in _SIZES or int(found[1]) == 0:
+        if match is None or match[2].upper() not in _SIZES or int(match[1]) == 0:
             self.fail(f"{value!r} is not a size; give 500MB, 10GiB, all, or the like", param, ctx)
-        return int(found[1]) * _SIZES[found[2].upper()]
+        return int(match[1]) * _SIZES[match[2].upper()]
 
 
 def age(milliseconds: int) -> str:

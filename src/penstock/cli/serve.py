@@ -10,8 +10,8 @@ import click
 
 from penstock.errors import PenstockError
 from penstock.gateway.server import Address, Server, run
-from penstock.log.jetstream.address import log_address
-from penstock.settings import settings_from
+from penstock.log.backends.jetstream.address import log_address
+from penstock.settings.server import settings_from
 
 
 @click.command()

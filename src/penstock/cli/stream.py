@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.address import client_of, server_options
-from penstock.cli.feed import FORMATS, format_of, pieces
 from penstock.cli.measures import Size, Span, age
 from penstock.cli.show import json_lines, output, show, write
 from penstock.client import Stream
+from penstock.client.file_pieces import FORMATS, format_of, pieces
 from penstock.errors import PenstockError
 
 

@@ -12,13 +12,13 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 
+from penstock.client.append_sequences import Sequences
 from penstock.client.consume import Consumer
+from penstock.client.maintenance import UpkeepCalls
 from penstock.client.queries import QueryCalls
 from penstock.client.records import RecordCalls
 from penstock.client.rows import Rows, as_batch, ipc_batches, ipc_bytes
-from penstock.client.sequences import Sequences
 from penstock.client.streams import StreamCalls
-from penstock.client.upkeep import UpkeepCalls
 from penstock.client.values import Appended, Followed
 from penstock.client.wire import ARROW, Wire
 from penstock.clock import SYSTEM_CLOCK, Clock

@@ -8,13 +8,13 @@ import msgspec
 from aiohttp import web
 
 from penstock.gateway.bodies import AlignBody, body_of, query_id
-from penstock.gateway.state import gateway_of
+from penstock.gateway.context import gateway_of
 from penstock.log.alignment import Chain
 from penstock.log.barriers import readable_end
 from penstock.log.chains import Align
 from penstock.log.contract import QueryRecord, StreamRecord
-from penstock.log.index import latest
-from penstock.log.store import StoreView
+from penstock.log.reading.visible import latest
+from penstock.log.store.view import StoreView
 from penstock.model.ids import Instance, Lsn, QueryId, stream_name
 
 

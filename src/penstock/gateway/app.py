@@ -9,8 +9,13 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
-from penstock.gateway import alignment, consumers, control, fetch, files, ingest, records, upkeep
-from penstock.gateway.state import GATEWAY, Gateway, gateway_of
+from penstock.gateway import alignment
+from penstock.gateway.context import GATEWAY, Gateway, gateway_of
+from penstock.gateway.routes import consumers, files, records
+from penstock.gateway.routes import maintenance as upkeep
+from penstock.gateway.routes import queries as control
+from penstock.gateway.routes import rows_in as ingest
+from penstock.gateway.routes import rows_out as fetch
 
 _LOG = logging.getLogger("penstock.gateway")
 _OPEN_ROUTE = "/v1/health"

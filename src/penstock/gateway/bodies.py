@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from penstock.errors import BadCall
-from penstock.log.layout import KEY_TEXT_BYTES_MAX
+from penstock.log.store.layout import KEY_TEXT_BYTES_MAX
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, file_path, stream_name
 from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
 

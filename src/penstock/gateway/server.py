@@ -15,11 +15,11 @@ from aiohttp import web
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall
 from penstock.gateway.app import make_app
-from penstock.gateway.state import Gateway
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.jetstream.address import LogAddress
-from penstock.log.local import LocalLog
-from penstock.settings import Settings
+from penstock.gateway.context import Gateway
+from penstock.log.backends.embedded.log import EmbeddedLog
+from penstock.log.backends.jetstream.address import LogAddress
+from penstock.log.backends.local import LocalLog
+from penstock.settings.server import Settings
 
 READ_BUFFER_BYTES = 1 << 20
 CLEANUP_S_MAX = 1.0
@@ -153,7 +153,7 @@ def open_log(
     if cut_damaged_tail:
         raise _bad("--cut-damaged-tail is for a log in its own folder; leave it out with --log")
     # Its client is an extra that a server without --log does not need.
-    from penstock.log.jetstream.log import JetStreamLog
+    from penstock.log.backends.jetstream.log import JetStreamLog
 
     return JetStreamLog.open(data, log_address, settings, clock)
 

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from penstock.errors import BadCall
 from penstock.log.alignment import Chain, Ends, chains, is_due, joined, limit, settled, started
-from penstock.log.appends import check_instance
 from penstock.log.chains import Align, Line, Member, StartBarrier
 from penstock.log.contract import StreamRecord
-from penstock.log.ends import end_of
+from penstock.log.decide.rows import check_instance
+from penstock.log.reading.ends import end_of
 from penstock.log.view import Chained, Plan, View
 from penstock.model.ids import BEFORE_ALL, Lsn, QueryId, StreamName
 from penstock.model.marker import Marker

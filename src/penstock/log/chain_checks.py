@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from penstock.log.alignment import Chain, chains
 from penstock.log.chains import Line, Member
-from penstock.log.ends import end_of
-from penstock.log.store import StoreView
+from penstock.log.reading.ends import end_of
+from penstock.log.store.view import StoreView
 from penstock.log.upkeep import stream_point
 
 

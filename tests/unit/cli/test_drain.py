@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.cli.location import Location, path_of
+from penstock.checkpoint.location import Location, path_of
 from penstock.cli.main import main
 from penstock.client import Client
 from penstock.errors import BadCall, Damaged, Fenced
-from support.processes import ServerProcess
+from support.servers.processes import ServerProcess
 
 _numbers = count()
 Drain = Callable[..., tuple[int, str, str]]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import START_S, wait_until
+from support.servers.processes import START_S, wait_until
 
 QUICK = ("--backoff", "20ms")
 

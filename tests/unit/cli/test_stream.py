@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from support.processes import START_S, ServerProcess
+from support.servers.processes import START_S, ServerProcess
 
 _numbers = count()
 

@@ -15,7 +15,7 @@ import pytest
 
 from penstock.cli.measures import Size, Span, age
 from penstock.client import Client
-from support.processes import START_S, ServerProcess
+from support.servers.processes import START_S, ServerProcess
 
 PAGE = Path(__file__).parents[3] / "docs" / "streams.md"
 _numbers = count()

@@ -8,30 +8,13 @@ from pathlib import Path
 import pytest
 
 from penstock.client import default
-from support.scripted_server import ScriptedServer
-
-
-class TurnedClock:
-    """A clock that moves only when someone sleeps on it."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-        self.slept: list[float] = []
-
-    def wall_ms(self) -> int:
-        return int(self.now_s * 1000)
-
-    def monotonic_s(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now_s += seconds
+from penstock.testing.clock import ManualClock
+from support.servers.scripted_server import ScriptedServer
 
 
 @pytest.fixture
-def clock() -> TurnedClock:
-    return TurnedClock()
+def clock() -> ManualClock:
+    return ManualClock(1_000_000)
 
 
 @pytest.fixture

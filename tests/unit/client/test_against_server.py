@@ -12,7 +12,7 @@ import pytest
 import penstock
 from penstock.client import Client, client, default
 from penstock.errors import BadCall
-from support.processes import ServerProcess
+from support.servers.processes import ServerProcess
 
 DDL = "n bigint, name string, at timestamp"
 _numbers = count()

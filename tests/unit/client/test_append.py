@@ -13,7 +13,7 @@ from penstock.client import Client
 from penstock.clock import Clock
 from penstock.errors import BadCall, TryAgain
 from penstock.model.schema import schema_of, to_base64
-from support.scripted_server import HANG_UP, Say, ScriptedServer, refuse, say
+from support.servers.scripted_server import HANG_UP, Say, ScriptedServer, refuse, say
 
 DDL = "n bigint, name string"
 DONE = say({"position": 7, "rows": 1, "entries": [7], "duplicate": False})

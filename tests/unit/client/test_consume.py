@@ -11,7 +11,7 @@ import pytest
 import penstock
 from penstock.client import Client, consume, default
 from penstock.errors import BadCall
-from support.processes import ServerProcess
+from support.servers.processes import ServerProcess
 
 _numbers = count()
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.client import Client
 from penstock.errors import BadCall, Fenced
-from support.processes import ServerProcess
+from support.servers.processes import ServerProcess
 
 _numbers = count()
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.client.wire import PAUSE_MAX_S, Wire
 from penstock.clock import Clock
 from penstock.errors import BadCall, Bug, Damaged, Fenced, PenstockError, TryAgain
-from support.scripted_server import HANG_UP, Say, ScriptedServer, refuse, say
+from support.servers.scripted_server import HANG_UP, Say, ScriptedServer, refuse, say
 
 
 def wire_to(server: ScriptedServer, clock: Clock, deadline_s: float = 10.0) -> Wire:

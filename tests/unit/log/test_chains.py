@@ -11,17 +11,19 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.log import barriers, invariants, repair
+from penstock.log import barriers, invariants
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.barriers import chain_of, is_barrier_due, readable_end
 from penstock.log.chains import Align, Member, StartBarrier
 from penstock.log.contract import Mark
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.index import latest
+from penstock.log.reading.visible import latest
+from penstock.log.store import repair
 from penstock.log.upkeep import DeleteQuery, DeleteStream, Register, ResetQuery, TrimStream
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName
 from penstock.model.marker import Marker, Write
-from penstock.settings import Settings
-from support.logs import ManualClock, draft, make, pending, rows, stamp, take
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
+from support.log.drafts import draft, make, pending, rows, stamp, take
 
 A, B = QueryId("a"), QueryId("b")
 OUTER, SIDE, MID, OUT = (StreamName(name) for name in ("outer", "side", "mid", "out"))

@@ -9,8 +9,8 @@ import pytest
 from penstock.errors import BadCall, Fenced
 from penstock.log.contract import Operation
 from penstock.log.decide import decide
-from support.log_state import State, refused
-from support.logs import draft, make, mark, pending, rows, stamp, take
+from support.log.drafts import draft, make, mark, pending, rows, stamp, take
+from support.log.state import State, refused
 
 
 @pytest.fixture

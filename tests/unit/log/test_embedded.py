@@ -13,14 +13,16 @@ import pytest
 
 from penstock.errors import BadCall, Damaged, PenstockError, TryAgain
 from penstock.log import decide as deciding
-from penstock.log import folder, invariants, writer
+from penstock.log import invariants
+from penstock.log.backends.embedded import writer
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import Operation
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.index import Range, entries_in, page
+from penstock.log.reading.visible import Range, entries_in, page
+from penstock.log.store import folder
 from penstock.log.view import Plan, View
 from penstock.model.ids import Lsn, StreamName
-from penstock.settings import Settings
-from support.logs import draft, make, mark, pending, rows, take, values_of
+from penstock.settings.server import Settings
+from support.log.drafts import draft, make, mark, pending, rows, take, values_of
 
 
 @pytest.fixture

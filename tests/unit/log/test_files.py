@@ -10,13 +10,14 @@ import msgspec
 import pytest
 
 from penstock.errors import BadCall, Fenced
-from penstock.log import invariants, probe
-from penstock.log.checkpoint import RecordedOffsets, checkpoint_of, file_bytes
-from penstock.log.embedded import EmbeddedLog
+from penstock.log import invariants
+from penstock.log.backends.embedded.log import EmbeddedLog
+from penstock.log.reading.checkpoint import RecordedOffsets, checkpoint_of, file_bytes
+from penstock.log.store import probe
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId
 from penstock.model.marker import FileRef, Marker
-from support.log_state import State, refused
-from support.logs import draft, files, make, mark, pending, rows, take
+from support.log.drafts import draft, files, make, mark, pending, rows, take
+from support.log.state import State, refused
 
 Q = QueryId("q")
 STATE_FILE = "state/0/1/2_abc.changelog"

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadCall, Fenced
-from penstock.log.contract import AppendRecord, Operation, SetAux
-from penstock.log.jetstream import codec
-from penstock.log.jetstream.address import log_address
-from penstock.log.jetstream.codec import (
+from penstock.log.backends.jetstream import codec
+from penstock.log.backends.jetstream.address import log_address
+from penstock.log.backends.jetstream.codec import (
     Message,
     Newer,
     OperationId,
@@ -28,7 +27,7 @@ from penstock.log.jetstream.codec import (
     token,
     void_message,
 )
-from penstock.log.jetstream.replay import (
+from penstock.log.backends.jetstream.replay import (
     PUBLISHED_WINDOW,
     PUBLISHERS_MAX,
     Delivered,
@@ -37,11 +36,12 @@ from penstock.log.jetstream.replay import (
     last_on,
     open_operation,
 )
-from penstock.log.layout import TABLES, Tables
-from penstock.log.store import StoreView
+from penstock.log.contract import AppendRecord, Operation, SetAux
+from penstock.log.store.layout import TABLES, Tables
+from penstock.log.store.view import StoreView
 from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
-from support.logs import draft, files, make, mark, pending, rows, take
+from support.log.drafts import draft, files, make, mark, pending, rows, take
 
 ME, ELSE = b"publish1", b"publish2"
 

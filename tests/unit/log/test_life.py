@@ -10,9 +10,9 @@ import pytest
 
 from penstock.errors import PenstockError
 from penstock.log import invariants
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import CreateStream, Operation
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.index import current, earliest, end_of_batch, latest
+from penstock.log.reading.visible import current, earliest, end_of_batch, latest
 from penstock.log.upkeep import (
     AlterStream,
     DeleteStream,
@@ -23,8 +23,9 @@ from penstock.log.upkeep import (
 )
 from penstock.model.ids import Lsn, StreamName
 from penstock.model.schema import schema_of
-from penstock.settings import Settings
-from support.logs import ManualClock, draft, make, mark, pending, rows, take
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
+from support.log.drafts import draft, make, mark, pending, rows, take
 
 S = StreamName("s")
 

@@ -12,11 +12,11 @@ import pytest
 import xxhash
 
 from penstock.errors import PenstockError
-from penstock.log import layout
-from penstock.log.classify import Bounds, Classifier, Committed, Discarded, Recall, Verdict
+from penstock.log.backends.jetstream import codec
 from penstock.log.contract import Entry, Head, Operation
-from penstock.log.facts import Fact, fact_of
-from penstock.log.jetstream import codec
+from penstock.log.raw.classify import Bounds, Classifier, Committed, Discarded, Recall, Verdict
+from penstock.log.raw.entry_facts import Fact, fact_of
+from penstock.log.store import layout
 from penstock.model.ids import (
     Lsn,
     QueryId,
@@ -27,7 +27,7 @@ from penstock.model.ids import (
     task_log_tag,
 )
 from penstock.model.marker import Marker, Stamp, TakeOver
-from penstock.model.progress import decode_control, encode_control
+from penstock.model.task_records import decode_control, encode_control
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "protocol.json").read_text("utf-8")

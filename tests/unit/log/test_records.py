@@ -10,15 +10,16 @@ import pytest
 
 from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import BadCall, PenstockError
-from penstock.log import invariants, repair
+from penstock.log import invariants
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import AppendRecord, Operation, SetAux
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.records import RECORD_WINDOW
-from penstock.log.subscription import ENTRIES_MAX
+from penstock.log.decide.records import RECORD_WINDOW
+from penstock.log.reading.subscription import ENTRIES_MAX
+from penstock.log.store import repair
 from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Instance, Lsn
-from penstock.settings import Settings
-from support.logs import draft, make, rows
+from penstock.settings.server import Settings
+from support.log.drafts import draft, make, rows
 
 
 @pytest.fixture

@@ -11,12 +11,13 @@ import msgspec
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.log import invariants, repair
+from penstock.log import invariants
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import Mark, Operation
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.garbage import steps
-from penstock.log.layout import TABLES, Tables
-from penstock.log.state import StateInLog, state_of
+from penstock.log.reading.state import StateInLog, state_of
+from penstock.log.retention.due import steps
+from penstock.log.store import repair
+from penstock.log.store.layout import TABLES, Tables
 from penstock.log.upkeep import DeleteQuery, ResetQuery, TrimQuery
 from penstock.model.ids import (
     BatchId,
@@ -28,8 +29,9 @@ from penstock.model.ids import (
     snapshot_version,
 )
 from penstock.model.marker import Snapshot, SnapshotFile
-from penstock.settings import Settings
-from support.logs import ManualClock, files, make, mark, take
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
+from support.log.drafts import files, make, mark, take
 
 Q = QueryId("q")
 FOLDER, OTHER = "state/0/0", "state/0/1/left-keyToNumValues"
@@ -101,7 +103,7 @@ def refused(log: EmbeddedLog, operation: Operation, code: str, fact: str) -> Non
 
 def collect(log: EmbeddedLog, clock: ManualClock) -> None:
     """Every step that is due, until none is, the log checked after each."""
-    clock.now_ms += 1
+    clock.turn(1)
     for _ in range(50):
         with log.reading() as view:
             due = steps(view, clock.now_ms, SETTINGS)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import BadCall, Damaged
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import AppendRecord
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.store import StoreView
-from penstock.log.subscription import Subscriptions
+from penstock.log.reading.subscription import Subscriptions
+from penstock.log.store.view import StoreView
 from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
 

@@ -10,13 +10,14 @@ import msgspec
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.log import invariants, repair
-from penstock.log.checkpoint import checkpoint_of, file_bytes
+from penstock.log import invariants
+from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import Mark, Operation
-from penstock.log.embedded import EmbeddedLog
-from penstock.log.index import Range, check_position, earliest, end_of_batch, latest, page
-from penstock.log.layout import TABLES, Tables
-from penstock.log.store import StoreView
+from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
+from penstock.log.reading.visible import Range, check_position, earliest, end_of_batch, latest, page
+from penstock.log.store import repair
+from penstock.log.store.layout import TABLES, Tables
+from penstock.log.store.view import StoreView
 from penstock.log.upkeep import (
     DeleteQuery,
     ForgetConsumer,
@@ -29,8 +30,9 @@ from penstock.log.upkeep import (
     TrimStream,
 )
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
-from penstock.settings import Settings
-from support.logs import ManualClock, draft, files, make, mark, pending, rows, stamp, take
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
+from support.log.drafts import draft, files, make, mark, pending, rows, stamp, take
 
 S, Q = StreamName("s"), QueryId("q")
 AWAY_MS = 10_000
@@ -120,7 +122,7 @@ def test_what_a_consumer_has_not_dealt_with_stays(log: EmbeddedLog, clock: Manua
     log.run(MovePosition("group", "g", (Move(S, Lsn(4), Lsn(2)),)))
     assert log.run(trim(4)).until == 4
     refused(log, trim(5), "still_needed")
-    clock.now_ms += AWAY_MS + 1
+    clock.turn(AWAY_MS + 1)
     assert log.run(trim(5)).until == 5, "a consumer that stays away is not waited for"
     refused(log, MovePosition("group", "g", (Move(S, Lsn(4)),)), "trimmed")
 
@@ -130,9 +132,9 @@ def test_a_consumer_that_says_it_is_there_is_waited_for(
 ) -> None:
     log.run(rows(draft(0, 1)))
     log.run(reading(0))
-    clock.now_ms += AWAY_MS
+    clock.turn(AWAY_MS)
     log.run(MovePosition("group", "g", (Move(S),)))
-    clock.now_ms += AWAY_MS
+    clock.turn(AWAY_MS)
     refused(log, trim(1), "still_needed")
     log.run(ForgetConsumer("group", "g"))
     assert log.run(trim(1)).until == 1

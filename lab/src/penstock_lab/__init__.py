@@ -1,0 +1,1 @@
+"""The evidence for Penstock: workloads, queries, oracle, experiments, suites and baselines."""

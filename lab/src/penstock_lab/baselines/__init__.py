@@ -1,0 +1,1 @@
+"""What Penstock's own mechanisms are compared with."""

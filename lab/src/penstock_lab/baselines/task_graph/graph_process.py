@@ -1,0 +1,233 @@
+"""A graph that runs: its log's host, its coordinator, its workers, its reader, each a process."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock_lab.baselines.task_graph.barriers import Aligning
+from penstock_lab.baselines.task_graph.coordinator import Coordinating
+from penstock_lab.baselines.task_graph.log_process import Hosted
+from penstock_lab.baselines.task_graph.processes import Child
+from penstock_lab.baselines.task_graph.reader import Looked, Reading, Seen
+from penstock_lab.baselines.task_graph.registry import Protocol, graph_named
+from penstock_lab.baselines.task_graph.sender import Sending, Sent
+from penstock_lab.baselines.task_graph.worker import Said, Working
+
+LOOK_EVERY_S = 0.05
+_decode_seen = msgspec.msgpack.Decoder(list[Seen]).decode
+Address: TypeAlias = str
+"""`embedded`, or the address of a JetStream."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What runs and how. `run` is a name that the log has not seen before."""
+
+    graph: str
+    protocol: Protocol
+    run: str
+    interval_ms: float
+    seed: int = 7
+    workers: int = 1
+    checkpoint_s: float = 10.0
+
+
+@dataclass
+class LogHost:
+    """A log in a process of its own; several graphs may run on it, one after the other."""
+
+    folder: Path
+    address: Address
+    child: Child = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The path of a socket has at most 107 bytes, and the folder may be anywhere.
+        self.sockets = Path(tempfile.mkdtemp(prefix="penstock-"))
+        self.socket = self.sockets / "log"
+        self.child = self._start()
+
+    def _start(self) -> Child:
+        hosted = Hosted(self.address, str(self.folder / "log"), str(self.socket))
+        child = Child(
+            "penstock_lab.baselines.task_graph.log_process", hosted, self.folder / "host.log"
+        )
+        child.wait_ready()
+        return child
+
+    def stop(self) -> None:
+        self.child.stop()
+        shutil.rmtree(self.sockets, ignore_errors=True)
+
+
+class Ensemble:
+    """One run of one graph over a host's log. Stop it."""
+
+    def __init__(self, plan: Plan, host: LogHost, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.plan = plan
+        self._host = host
+        self._clock = clock
+        self._folder = host.folder / plan.run
+        self._folder.mkdir()
+        self._coordinator_socket = host.sockets / plan.run
+        self._coordinator: Child | None = None
+        self._workers: list[Child] = []
+        self._jobs = self._working()
+        self._reader = self._child("penstock_lab.baselines.task_graph.reader", self._reading())
+        try:
+            self._reader.wait_ready()
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start(self) -> None:
+        """The coordinator, if the protocol has one, and every worker."""
+        self._coordinator = self._coordinating()
+        self._workers = [
+            self._child("penstock_lab.baselines.task_graph.worker", job) for job in self._jobs
+        ]
+        for worker in self._workers:
+            worker.wait_ready()
+
+    def kill_worker(self, number: int) -> None:
+        """SIGKILL, then a new one. With aligned checkpoints the whole graph goes back."""
+        if self.plan.protocol == "aligned":
+            for worker in self._workers:
+                worker.kill()
+            if self._coordinator is not None:
+                self._coordinator.kill()
+            self.start()
+            return
+        self._workers[number].kill()
+        worker = self._child("penstock_lab.baselines.task_graph.worker", self._jobs[number])
+        self._workers[number] = worker
+        worker.wait_ready()
+
+    def freeze_worker(self, number: int) -> Child:
+        """SIGSTOP, then a new one in its place; the old one, which the caller may wake and must
+        end. Not with aligned checkpoints, whose attempts begin together."""
+        frozen = self._workers[number]
+        frozen.freeze()
+        worker = self._child("penstock_lab.baselines.task_graph.worker", self._jobs[number])
+        self._workers[number] = worker
+        worker.wait_ready()
+        return frozen
+
+    def kill_coordinator(self) -> None:
+        """SIGKILL, then a new one. Of aligned checkpoints only with the whole graph."""
+        assert self._coordinator is not None
+        self._coordinator.kill()
+        self._coordinator = self._coordinating()
+
+    def sender(
+        self, rate: int, seconds: float, *, seed: int, tick_ms: int = 10, is_paced: bool = True
+    ) -> Child:
+        """Everything is made when this returns; tell it `go`."""
+        plan, log = self.plan, str(self._host.socket)
+        job = Sending(plan.graph, plan.run, log, rate, seconds, seed, tick_ms, is_paced)
+        child = self._child("penstock_lab.baselines.task_graph.sender", job)
+        child.wait_ready()
+        return child
+
+    def look(self) -> Looked:
+        """What the reader has seen so far."""
+        self._reader.tell("look")
+        return msgspec.json.decode(self._said(self._reader), type=Looked)
+
+    def seen(self) -> list[Seen]:
+        path = self._folder / "seen"
+        self._reader.tell(f"keep {path}")
+        self._said(self._reader)
+        return _decode_seen(path.read_bytes())
+
+    def check(self) -> None:
+        """Raises if a process has ended by itself."""
+        for child in (*self._workers, self._reader, self._host.child, self._coordinator):
+            if child is not None and not child.is_running():
+                raise child.failed()
+
+    def wait_quiet(self, quiet_s: float, timeout_s: float) -> bool:
+        """Wait until nothing new has been seen for so long; False if that did not come about."""
+        began_s = self._clock.monotonic_s()
+        while self._clock.monotonic_s() - began_s < timeout_s:
+            self.check()
+            since_s = self._clock.monotonic_s() - max(self.look().last_us / 1e6, began_s)
+            if since_s > quiet_s:
+                return True
+            self._clock.sleep(LOOK_EVERY_S)
+        return False
+
+    def stop(self) -> dict[str, int]:
+        """How often each task has committed since its worker was started. May be called twice."""
+        commits: dict[str, int] = {}
+        for worker in self._workers:
+            said = worker.stop()
+            if said:
+                commits.update(msgspec.json.decode(said, type=Said).commits)
+        for child in (self._coordinator, self._reader):
+            if child is not None:
+                child.stop()
+        return commits
+
+    def _working(self) -> list[Working]:
+        plan, phases = self.plan, random.Random(self.plan.seed)
+        tasks = [
+            (task.stage, task.number, phases.random())
+            for task in graph_named(plan.graph).tasks(plan.run)
+        ]
+        return [
+            Working(
+                plan.graph,
+                plan.run,
+                plan.protocol,
+                tasks[number :: plan.workers],
+                str(self._host.socket),
+                plan.interval_ms,
+                str(self._coordinator_socket),
+                str(self._folder / "store"),
+                plan.checkpoint_s,
+            )
+            for number in range(plan.workers)
+        ]
+
+    def _reading(self) -> Reading:
+        plan = self.plan
+        return Reading(plan.graph, plan.run, plan.protocol, str(self._host.socket))
+
+    def _coordinating(self) -> Child | None:
+        plan, log, socket = self.plan, str(self._host.socket), str(self._coordinator_socket)
+        if plan.protocol == "transaction":
+            job: msgspec.Struct = Coordinating(plan.run, log, socket)
+            child = self._child("penstock_lab.baselines.task_graph.coordinator", job)
+        elif plan.protocol == "aligned":
+            job = Aligning(plan.graph, plan.run, log, socket, plan.interval_ms)
+            child = self._child("penstock_lab.baselines.task_graph.barriers", job)
+        else:
+            return None
+        child.wait_ready()
+        return child
+
+    def _child(self, module: str, job: msgspec.Struct) -> Child:
+        return Child(module, job, self._folder / f"{module.rpartition('.')[2]}.log")
+
+    def _said(self, child: Child) -> str:
+        line = child.line()
+        if not line:
+            raise child.failed()
+        return line
+
+
+def sent_by(child: Child) -> Sent:
+    """Wait for a sender's end, and what it reports."""
+    line = child.line()
+    if not line:
+        raise child.failed()
+    child.stop()
+    return msgspec.json.decode(line, type=Sent)

@@ -1,0 +1,1 @@
+"""Commit protocols of a task graph, one file each."""

@@ -1,0 +1,151 @@
+"""`transaction`: the protocol of Kafka Streams, with a coordinator in a process of its own.
+
+Phase one, in which the task waits:
+
+1. register every substream that the transaction writes, with the coordinator, once the
+   transaction before is complete; begun as soon as there is a first row for a substream;
+2. append outputs, changes of state, and the offsets of the input, and wait until they are durable;
+3. ask for the commit: the coordinator answers when its pre-commit record is durable.
+
+Phase two is the coordinator's: a commit record on every registered substream, then its own last
+record. The task goes on meanwhile, but the next transaction's registration waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.clock import Clock
+from penstock.errors import TryAgain
+from penstock.log.contract import Entry
+from penstock.log.raw.classify import Classifier, Saved
+from penstock.model.ids import Instance, Lsn
+from penstock_lab.baselines.task_graph.graph import Graph, Task
+from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.messages import Offsets, Row, decode, encode
+from penstock_lab.baselines.task_graph.replay import replay_changes
+from penstock_lab.baselines.task_graph.socket_calls import Calling, call_to
+from penstock_lab.baselines.task_graph.task import RETRY_S, TaskRun, Timing
+
+
+class Coordinated:
+    """Calls to a coordinator that may be killed and come back: each is repeated until answered."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._calling: Calling | None = None
+
+    async def call(self, name: str, *arguments: Any) -> Any:
+        while True:
+            try:
+                if self._calling is None:
+                    self._calling = await call_to(self._path)
+                return await self._calling.call(name, *arguments)
+            except TryAgain as error:
+                if error.code != "gone":
+                    raise
+                self._calling = None
+                await asyncio.sleep(RETRY_S)
+
+
+class TransactionRun(TaskRun):
+    """A task that commits with transactions."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        task: Task,
+        port: Port,
+        timing: Timing,
+        clock: Clock,
+        coordinator: Coordinated,
+    ) -> None:
+        super().__init__(graph, task, port, timing, clock)
+        self._coordinator = coordinator
+        self._inputs = Classifier(self.bounds)
+        self._number = 1
+        self._first = 1
+        self._wanted: set[str] = set()
+        """Substreams this transaction writes and has not asked to register."""
+        self._registered: set[str] = set()
+        self._registering: asyncio.Task[None] | None = None
+
+    async def recover(self) -> None:
+        instance, offsets, number = await self._coordinator.call("begin", self.task.name)
+        self.instance, self._number = Instance(instance), number + 1
+        saved = Saved()
+        if offsets:
+            found = decode((await self.port.entry(Lsn(offsets))).payload)
+            assert isinstance(found, Offsets)  # the coordinator was told its place
+            saved = Saved(found.position, found.reread, found.seen)
+            if self.is_stateful:
+                tag = self.task.changes_tag
+                until = await self.port.tail(tag)
+                self.changes_replayed = await replay_changes(
+                    self.port, tag, self.state, Lsn(0), until, self.bounds
+                )
+                self.restored()
+        self._inputs = Classifier(self.bounds, saved)
+        await self.port.subscribe((self.in_tag,), saved.first - 1, self.receive)
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        self.take_settled(self._inputs, entries)
+
+    def emit(self, key: int, row: Row) -> None:
+        tag = self.out_tags[key % len(self.out_tags)]
+        if tag not in self._registered and tag not in self._wanted:
+            self._want(tag)
+        super().emit(key, row)
+
+    def may_send(self, substream: int) -> bool:
+        return self.out_tags[substream] in self._registered
+
+    def _want(self, *tags: str) -> None:
+        if not self._registered and not self._wanted:
+            # What every transaction writes comes with the first that needs to be registered.
+            self._wanted.add(self.task.offsets_tag)
+            if self.is_stateful:
+                self._wanted.add(self.task.changes_tag)
+        self._wanted.update(set(tags) - self._registered)
+        if self._wanted and (self._registering is None or self._registering.done()):
+            self._registering = asyncio.ensure_future(self._register())
+
+    async def _register(self) -> None:
+        while self._wanted:
+            asked, self._wanted = self._wanted, set()
+            await self._coordinator.call(
+                "register", self.task.name, self.instance, self._number, sorted(asked)
+            )
+            self._registered |= asked
+
+    async def commit(self) -> None:
+        await self.caught_up()
+        if not self.is_dirty:
+            return
+        self.pause()
+        self.is_dirty = False
+        saved = self._inputs.saved()
+        self._want()
+        if self._registering is not None:
+            await self._registering
+        self.send_all()
+        offsets = encode(Offsets(saved.position, saved.first, saved.seen))
+        self.send((self.task.offsets_tag,), offsets)
+        place = await self.sent()
+        await self._coordinator.call(
+            "commit",
+            self.task.name,
+            self.instance,
+            self._number,
+            self._first,
+            self.seq,
+            place,
+        )
+        self._number += 1
+        self._first = self.seq + 1
+        self._registered.clear()
+        self.commits += 1
+        self.resume()

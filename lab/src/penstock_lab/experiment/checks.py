@@ -1,0 +1,70 @@
+"""Puts the answer of a run before the oracle, wherever its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import msgspec
+import pyarrow as pa
+
+from penstock.client import Client
+from penstock.errors import BadCall
+from penstock.model.ddl import parse_ddl
+from penstock_lab import oracle
+from penstock_lab.experiment.files import FilesPast
+from penstock_lab.experiment.suites import suite_of
+from penstock_lab.queries import Query
+from penstock_lab.workloads.ads import Ads
+from penstock_lab.workloads.load import WORKLOADS
+
+
+class Found(msgspec.Struct, frozen=True):
+    """How many rows were compared, how many differ, and the first of those as sentences."""
+
+    rows_checked: int
+    rows_different: int
+    first: tuple[str, ...] = ()
+
+
+Check: TypeAlias = Callable[
+    [Client | None, Query, Mapping[str, str], Mapping[str, str], Path], Found
+]
+"""Compares everything a query has committed; the query must have stopped. See `with_oracle`."""
+
+
+def with_oracle(
+    client: Client | None,
+    query: Query,
+    ids: Mapping[str, str],
+    streams: Mapping[str, str],
+    folder: Path,
+    *,
+    shows_early: bool = False,
+) -> Found:
+    """Every committed batch against DuckDB. Without a client the rows are in files."""
+    named: Mapping[str, str] | None = streams
+    if client is None:
+        # It answers the questions that the oracle asks of a client, and no others.
+        client, named = cast(Client, FilesPast(folder, query, _schemas(query))), None
+    checked = oracle.check(
+        query, client, ids, streams=named, tables=tables(query), shows_early=shows_early
+    )
+    if not sum(checked.batches.values()):
+        raise BadCall(f"{query.name} has committed nothing to check", code="nothing_committed")
+    shown = tuple(str(one) for one in checked.differences)
+    return Found(checked.rows, checked.different, shown)
+
+
+def tables(query: Query, seed: int = 7) -> dict[str, Any]:
+    """What an answer is made of besides the streams."""
+    if query.family != "ysb":
+        return {}
+    return {"campaigns": pa.Table.from_batches([Ads(seed=seed).campaigns()])}
+
+
+def _schemas(query: Query) -> dict[str, pa.Schema]:
+    workload = WORKLOADS[suite_of(query.name).workload]
+    written = {stage.name: parse_ddl(stage.columns) for stage in query.stages}
+    return {**{name: workload.stream_schema(name) for name in query.inputs}, **written}

@@ -1,0 +1,275 @@
+"""The Spark process of a benchmark: `python -m penstock_lab.experiment.driver SETUP`.
+
+Runs queries one after the other in one session, so that start-up is paid once. Reads a JSON command
+per line, answers each with a JSON line; Spark's own words go to the log file. Ends when its input
+ends, or the process that started it is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+import penstock
+from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock.errors import PenstockError, TryAgain
+from penstock.spark.jar import find_jar
+from penstock.testing import delayed_store
+from penstock_lab.experiment.phases import PHASES, TRIGGER, batch_of
+from penstock_lab.experiment.plan import LOCAL
+from penstock_lab.experiment.suites import suite_of
+from penstock_lab.experiment.systems import system
+from penstock_lab.percentiles import median
+from penstock_lab.processes import end_on_sigterm, output_to
+from penstock_lab.queries import Query, Stage, named, start_stage
+from penstock_lab.workloads.load import WORKLOADS
+
+RUNNING_TIMEOUT_S = 60.0
+POLL_S = 0.05
+SAID_MAX = 600
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """How the session is made. The server, if rows are in the log, is told by the environment."""
+
+    system: str
+    cores: int
+    log: str
+    store: str = LOCAL
+    conf: dict[str, str] = {}
+    """Settings beyond the system's."""
+
+
+class Start(msgspec.Struct, frozen=True, tag=True):
+    """Start a query: each stage from and to the streams (or folders) it is given names for."""
+
+    query: str
+    streams: dict[str, str]
+    folder: str
+    """For checkpoints and, between files, for rows."""
+    parameters: dict[str, Any] = {}
+    rows_max: int | None = None
+    """The most rows of a batch from each stream; a batch has one commit of it at least."""
+    is_awaited: bool = True
+    """Whether to answer only when every stage waits for rows."""
+
+
+class Look(msgspec.Struct, frozen=True, tag=True):
+    """Say whether every query still runs."""
+
+
+class Drain(msgspec.Struct, frozen=True, tag=True):
+    """Work off everything that is there, stage by stage."""
+
+
+class Stop(msgspec.Struct, frozen=True, tag=True):
+    """Stop what runs and tell what its batches took."""
+
+
+Command: TypeAlias = Start | Look | Drain | Stop
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """To every command: `error` is a sentence, `said` what it asked for."""
+
+    said: dict[str, Any] = {}
+    error: str | None = None
+
+
+class Driver:
+    """One session, and the stages of every query started since the last stop."""
+
+    def __init__(self, setup: Setup, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._setup = setup
+        self._system = system(setup.system)
+        self._clock = clock
+        self._spark = self._session()
+        self._running: list[tuple[Stage, StreamingQuery]] = []
+
+    def obey(self, command: Command) -> dict[str, Any]:
+        if isinstance(command, Start):
+            return self._start(command)
+        if isinstance(command, Look):
+            self._refuse_failed()
+            return {}
+        if isinstance(command, Drain):
+            return self._drain()
+        return self.stop()
+
+    def end(self) -> None:
+        self._spark.stop()
+
+    def _session(self) -> SparkSession:
+        conf = {
+            **self._system.conf,
+            "spark.sql.shuffle.partitions": str(self._setup.cores),
+            "spark.sql.session.timeZone": "UTC",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            **({} if self._setup.store == LOCAL else delayed_store(self._setup.store)),
+            **self._setup.conf,
+        }
+        master, name = f"local[{self._setup.cores}]", f"penstock-bench-{self._system.name}"
+        if self._system.rows == "log":
+            spark = penstock.session(master, app_name=name, conf=conf)
+        else:
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            builder: SparkSession.Builder = SparkSession.builder.master(master).appName(name)
+            # For the store with a delay only; nothing of the plug-in is switched on.
+            for key, value in {**conf, "spark.jars": str(find_jar().path)}.items():
+                builder = builder.config(key, value)
+            spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        return spark
+
+    def _start(self, command: Start) -> dict[str, Any]:
+        query = named(command.query, **command.parameters)
+        started = []
+        for stage in query.stages:
+            make = self._on_log if self._system.rows == "log" else self._on_files
+            started.append((stage, make(query, stage, command)))
+            self._running.append(started[-1])
+        if command.is_awaited:
+            self._wait_for_waits(command.query, [running for _, running in started])
+        return {"ids": {stage.name: str(running.id) for stage, running in started}}
+
+    def _wait_for_waits(self, name: str, started: list[StreamingQuery]) -> None:
+        until = self._clock.monotonic_s() + RUNNING_TIMEOUT_S
+        while not all(self._is_waiting(query) for query in started):
+            self._refuse_failed()
+            if self._clock.monotonic_s() > until:
+                raise TryAgain(
+                    f"{name} did not begin to wait for rows in {RUNNING_TIMEOUT_S:g} s",
+                    code="query_failed",
+                )
+            self._clock.sleep(POLL_S)
+
+    def _is_waiting(self, query: StreamingQuery) -> bool:
+        """Whether it has come to its first wait for rows: past that, nothing is set up any more.
+
+        The log's source has Spark run a first batch without rows; Spark's file source does not.
+        """
+        if self._system.rows == "log":
+            return query.lastProgress is not None
+        return str(query.status["message"]).startswith("Waiting for")
+
+    def _checkpoints(self, folder: str) -> Path:
+        # One slash after the scheme is a whole address too, and all that a Path keeps.
+        local = self._setup.store == LOCAL
+        return Path(folder if local else f"{self._setup.store}:{folder}") / "checkpoints"
+
+    def _on_log(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:
+        return start_stage(
+            self._spark,
+            stage,
+            self._checkpoints(command.folder),
+            streams=command.streams,
+            rows_max=command.rows_max,
+        )
+
+    def _on_files(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:
+        folder = Path(command.folder) / "rows"
+        frames = {}
+        for name in stage.reads:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            if name in query.inputs:
+                workload = WORKLOADS[suite_of(command.query).workload]
+                schema: Any = from_arrow_schema(workload.stream_schema(name))
+            else:
+                schema = query.stage(name).columns
+            reader = self._spark.readStream.schema(schema).format("parquet")
+            frames[name] = reader.load(str(folder / name))
+        return (
+            stage.build(frames)
+            .writeStream.format("parquet")
+            .outputMode(stage.mode)
+            .queryName(stage.name)
+            .option("checkpointLocation", str(self._checkpoints(command.folder) / stage.name))
+            .start(str(folder / stage.name))
+        )
+
+    def _drain(self) -> dict[str, Any]:
+        for _, query in self._running:
+            # What a query died of is told below, in Spark's words.
+            with contextlib.suppress(PySparkException):
+                query.processAllAvailable()
+            self._refuse_failed()
+        return {}
+
+    def _refuse_failed(self) -> None:
+        for stage, query in self._running:
+            if not query.isActive:
+                said = str(query.exception() or "nothing")[:SAID_MAX]
+                raise TryAgain(f"{stage.name} has ended; Spark said: {said}", code="query_failed")
+
+    def stop(self) -> dict[str, Any]:
+        phases = {stage.name: _phases(query) for stage, query in self._running}
+        for _, query in self._running:
+            query.stop()
+        self._running.clear()
+        return {"phases": phases}
+
+
+def _phases(query: StreamingQuery) -> dict[str, float]:
+    """Medians over the batches with rows that Spark still remembers, its last hundred."""
+    batches = [batch_of(one) for one in query.recentProgress]
+    full = [batch for batch in batches if batch.rows]
+    names = [name for name in (TRIGGER, *PHASES) if any(name in one.duration_ms for one in full)]
+    found = {name: median([one.duration_ms.get(name, 0) for one in full]) or 0.0 for name in names}
+    last = max((batch.batch for batch in batches), default=-1)
+    return {"batches": last + 1, "rows": median([one.rows for one in full]) or 0.0, **found}
+
+
+def answer(driver: Driver, line: str, command: Any = Command) -> Answer:
+    try:
+        return Answer(driver.obey(msgspec.json.decode(line, type=command)))
+    except PenstockError as error:
+        return Answer(error=error.message)
+    except (PySparkException, msgspec.DecodeError) as error:
+        return Answer(error=f"{type(error).__name__}: {str(error)[:SAID_MAX]}")
+
+
+def _end_without_parent(clock: Clock = SYSTEM_CLOCK) -> None:
+    parent = os.getppid()
+    while os.getppid() == parent:
+        clock.sleep(1.0)
+    # Not through `finally`: the main thread may be waiting for a query that never comes to an end.
+    os._exit(1)
+
+
+def main(make: Callable[[Setup], Driver] = Driver, command: Any = Command) -> None:
+    """Obey until the input ends; a driver of another kind knows further commands."""
+    end_on_sigterm()
+    setup = msgspec.json.decode(sys.argv[1], type=Setup)
+    threading.Thread(target=_end_without_parent, daemon=True).start()
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as out, output_to(Path(setup.log)):
+
+        def say(answered: Answer) -> None:
+            print(msgspec.json.encode(answered).decode("utf-8"), file=out, flush=True)
+
+        try:
+            driver = make(setup)
+        except PenstockError as error:
+            say(Answer(error=error.message))
+            sys.exit(1)
+        try:
+            say(Answer())
+            for line in sys.stdin:
+                say(answer(driver, line, command))
+        finally:
+            driver.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Puts everything a query has committed before DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from penstock.client import Client
+from penstock.errors import BadCall
+from penstock_lab.oracle.answers import expected, truth
+from penstock_lab.oracle.committed import Committed
+from penstock_lab.oracle.compare import (
+    DIFFERENCES_KEPT,
+    Compared,
+    Difference,
+    compare,
+    compare_view,
+)
+from penstock_lab.queries import Query
+
+TRUTHS_MAX = 25
+"""How many views of a chain of stages are compared with the input of its first stage."""
+
+
+@dataclass
+class Checked:
+    """How much was compared, over all stages, and what differs; the first rows are kept whole."""
+
+    batches: dict[str, int] = field(default_factory=dict)
+    """Committed batches of each stage."""
+    rows: int = 0
+    """Rows written."""
+    different: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        return self.different == 0
+
+    def add(self, found: Compared) -> None:
+        self.different += found.different
+        self.differences.extend(found.first[: DIFFERENCES_KEPT - len(self.differences)])
+
+    def __str__(self) -> str:
+        if self.is_right:
+            return f"{self.rows} rows in {sum(self.batches.values())} batches, all right"
+        shown = "\n".join(str(one) for one in self.differences)
+        return f"{self.different} of {self.rows} rows differ; the first:\n{shown}"
+
+
+def check(
+    query: Query,
+    client: Client,
+    ids: Mapping[str, str],
+    *,
+    streams: Mapping[str, str] | None = None,
+    tables: Mapping[str, pa.Table] | None = None,
+    shows_early: bool = False,
+) -> Checked:
+    """Compare every committed batch of every stage with what DuckDB computes.
+
+    `ids` has the Spark query id of each stage, `streams` what streams are called in the log where
+    that is not their name in the query, `tables` what else the answer is made of: `campaigns` for
+    ysb. The stages must have read their inputs from the earliest position on, and nothing else may
+    have written to their outputs. May be called while they run: what was committed when each
+    stage's markers were read is compared. With `shows_early` rows could be read before their batch
+    was committed, so that no batch says what a later stage had read: the stages must have come to
+    their end, and the chain is compared there alone.
+    """
+    missing = [stage.name for stage in query.stages if stage.name not in ids]
+    if missing:
+        raise BadCall(
+            f"ids has no query for {', '.join(missing)}; give one for each stage of {query.name}",
+            code="bad_request",
+        )
+    checked = Checked()
+    past: list[Committed] = []
+    try:
+        # The last stage first: what it has read its predecessor had committed by then.
+        for stage in reversed(query.stages):
+            past.insert(0, Committed(client, stage, ids[stage.name], streams or {}, tables or {}))
+        for one in past:
+            checked.batches[one.stage.name] = len(one.batches)
+            checked.rows += _count(one)
+            checked.add(compare(one.base, one.stage, expected(query, one.stage)))
+        if len(past) == 2 and not checked.different:
+            if not shows_early:
+                _check_chain(query, past[0], past[1], streams or {}, checked)
+            elif past[0].batches and past[1].batches:
+                _check_view(query, past[0], past[0].batches[-1].batch, past[1], checked)
+    finally:
+        for one in past:
+            one.close()
+    return checked
+
+
+def _check_chain(
+    query: Query, first: Committed, last: Committed, streams: Mapping[str, str], checked: Checked
+) -> None:
+    """The last stage's view against the first stage's input, whatever passed between them.
+
+    Each stage was compared with its own input before; this finds what both have wrong alike.
+    """
+    between = streams.get(first.stage.name, first.stage.name)
+    step = max(1, len(last.batches) // TRUTHS_MAX)
+    for one in last.batches[::-step]:
+        read_until = last.position(one.batch, between)
+        upto = max((b.batch for b in first.batches if b.lsn <= read_until), default=-1)
+        _check_view(query, first, upto, last, checked, one.batch)
+
+
+def _check_view(
+    query: Query,
+    first: Committed,
+    upto: int,
+    last: Committed,
+    checked: Checked,
+    batch: int | None = None,
+) -> None:
+    """The last stage's view after a batch, its last one if none is named, against what the first
+    stage had read up to one of its own."""
+    first.base.execute(f"set variable upto = {upto}")
+    view: pa.Table = first.base.sql(truth(query)).to_arrow_table()
+    of = last.batches[-1].batch if batch is None else batch
+    checked.add(compare_view(last.base, last.stage, of, view))
+
+
+def _count(one: Committed) -> int:
+    counted = one.base.execute("select count(*) from found").fetchall()
+    return int(counted[0][0])

@@ -1,0 +1,135 @@
+"""What a stage has read and written, batch by batch, as tables that DuckDB can be asked about.
+
+Every input is a view of its stream's name: its rows up to the last committed batch, with `_batch`,
+the batch that read them, and `_late_us`, the event time by which Spark dropped rows in that batch.
+The output is `found`, with `_batch` and `_row`, its place in reading order. `batches` lists the
+batches with their watermarks. Times are whole microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from penstock.client import Client
+from penstock_lab.oracle.watermarks import Marked, Progress, progress
+from penstock_lab.queries import Stage
+
+
+class Committed:
+    """One stage's past, in a database of its own. Close it."""
+
+    def __init__(
+        self,
+        client: Client,
+        stage: Stage,
+        query: str,
+        streams: Mapping[str, str],
+        tables: Mapping[str, pa.Table],
+    ) -> None:
+        self.stage = stage
+        self.base = duckdb.connect()
+        # Timestamps are compared as numbers; nothing here may depend on the machine's zone.
+        self.base.execute("set timezone = 'UTC'")
+        self._markers = client.markers(query)
+        for name in stage.reads:
+            rows = self._read(client, name, streams.get(name, name))
+            self.base.register(f"read_{name}", rows)
+        self.base.register("found", self._wrote(client, streams.get(stage.name, stage.name)))
+        for name, table in tables.items():
+            self.base.register(name, plain(table))
+        self.batches = self._progress()
+        self._show()
+
+    def close(self) -> None:
+        self.base.close()
+
+    def lsn(self, batch: int) -> int:
+        return next(one.lsn for one in self.batches if one.batch == batch)
+
+    def position(self, batch: int, stream: str) -> int:
+        """How far the batch had read a stream, by the stream's name in the log.
+
+        A marker names the inputs its batch had rows of; the others stand where they were.
+        """
+        read = [m["positions"] for m in self._markers if m["batch"] <= batch]
+        return max((int(positions.get(stream, 0)) for positions in read), default=0)
+
+    def _read(self, client: Client, name: str, stream: str) -> pa.Table:
+        ends = [int(marker["positions"].get(stream, 0)) for marker in self._markers]
+        return _pieces(client, stream, self._markers, ends)
+
+    def _wrote(self, client: Client, stream: str) -> pa.Table:
+        # All that lies between two markers counts as the later one's: what was not written by this
+        # query then shows as rows that nobody expected.
+        ends = [int(marker["lsn"]) for marker in self._markers]
+        rows = _pieces(client, stream, self._markers, ends)
+        return rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+
+    def _progress(self) -> list[Progress]:
+        newest = []
+        for one in self.stage.watermarks:
+            latest = self.base.sql(
+                f'select _batch, max("{one.column}") from read_{one.stream} '
+                f"where {one.where} group by _batch"
+            ).fetchall()
+            newest.append({int(batch): int(at_us) for batch, at_us in latest})
+        marked = [Marked(m["batch"], m["lsn"], m["instance"]) for m in self._markers]
+        return progress(marked, self.stage.watermarks, newest)
+
+    def _show(self) -> None:
+        columns = {
+            name: pa.array([getattr(one, name) for one in self.batches], pa.int64())
+            for name in Progress._fields
+        }
+        self.base.register("batches", pa.table(columns))
+        for name in self.stage.reads:
+            self.base.execute(
+                f"create view {name} as select r.*, b.late_us as _late_us "
+                f"from read_{name} r join batches b on r._batch = b.batch"
+            )
+        # The batch that closes what ends at a time; null while none has.
+        self.base.execute(
+            "create macro closed_in(end_us) as "
+            "(select min(batch) from batches where watermark_us >= end_us)"
+        )
+        # The starts of all windows a time is in.
+        self.base.execute(
+            "create macro window_starts(at_us, range_us, slide_us) as unnest(range("
+            "at_us - at_us % slide_us - range_us + slide_us, at_us + 1, slide_us))"
+        )
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Timestamps as microseconds: compared as the numbers they are, in no time zone."""
+    return pa.table(
+        {
+            name: column.cast(pa.int64()) if kinds.is_timestamp(column.type) else column
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+    )
+
+
+def _pieces(
+    client: Client, stream: str, markers: list[dict[str, Any]], ends: list[int]
+) -> pa.Table:
+    """The rows up to each of `ends`, one after the other, with the number of the marker's batch."""
+    before, latest = (client.position(stream, at=at) for at in ("earliest", "latest"))
+    pieces = []
+    for marker, end in zip(markers, ends, strict=True):
+        # A marker whose batch wrote nothing may lie past the end of the stream.
+        end = max(min(end, latest), before)
+        # Not every batch moves every stream on, and a request is not needed to know that.
+        if end > before:
+            rows = plain(client.read(stream, before, end))
+            batch = pa.array([marker["batch"]] * rows.num_rows, pa.int64())
+            pieces.append(rows.append_column("_batch", batch))
+        before = end
+    if pieces:
+        return pa.concat_tables(pieces)
+    empty = plain(client.schema(stream).empty_table())
+    return empty.append_column("_batch", pa.array([], pa.int64()))

@@ -1,0 +1,1 @@
+"""Queries over the task events of a compute cluster."""

@@ -1,0 +1,1 @@
+"""Benchmark suites: which cells run, which figures come out, which columns are shown."""

@@ -1,0 +1,195 @@
+"""Worker of the floor suite: the cost of one stateful micro-batch, on stock Spark or on Penstock.
+
+Both run the same query over the same numbers with the same state store; only source and sink
+differ. `spark` reads Spark's own generator and writes nowhere, which is the least a batch can cost;
+`penstock` reads the log and commits to it. The answer is checked on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+import penstock
+from penstock.client import Client
+from penstock.client.address import no_server, read_server_file
+from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock.errors import Bug, TryAgain
+from penstock_lab.demo.queries import STATE
+from penstock_lab.experiment.phases import Batch, batch_of, timing
+from penstock_lab.experiment.worker import Job, serve
+
+MASTER = "local[2]"
+ROWS = 5_000
+KEYS = 20_000
+PARTITIONS = 2
+SPARE_BATCHES = 5
+PAUSE_S = 0.25
+CONF = {
+    **STATE,
+    "spark.sql.shuffle.partitions": str(PARTITIONS),
+    "spark.sql.streaming.numRecentProgressUpdates": "10000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+INPUT = "numbers"
+OUTPUT = "counts"
+
+
+class Run(msgspec.Struct, frozen=True):
+    """How many batches, and how long they may take together."""
+
+    warm_up: int
+    batches: int
+    timeout_s: float
+
+    @property
+    def total(self) -> int:
+        return self.warm_up + self.batches + SPARE_BATCHES
+
+
+def main(job: Job) -> dict[str, Any]:
+    run = msgspec.convert(job.options, Run)
+    measure: Callable[[Run, Path], dict[str, Any]] = {
+        "spark": on_spark,
+        "penstock": on_penstock,
+    }[job.system]
+    return measure(run, job.path)
+
+
+def on_spark(run: Run, folder: Path) -> dict[str, Any]:
+    builder = SparkSession.builder.master(MASTER).appName("floor")
+    for key, value in CONF.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        spark.sparkContext.setLogLevel("ERROR")
+        numbers = (
+            spark.readStream.format("rate-micro-batch")
+            .option("rowsPerBatch", ROWS)
+            .option("numPartitions", PARTITIONS)
+            .load()
+        )
+        query = _start(counted(numbers), folder, "noop", None)
+        batches = wait_for(query, run)
+        check_state(spark, folder, batches)
+        return _answer(run, batches)
+    finally:
+        spark.stop()
+
+
+def on_penstock(run: Run, folder: Path) -> dict[str, Any]:
+    spark = penstock.session(MASTER, data=folder / "data", app_name="floor", conf=CONF)
+    try:
+        spark.sparkContext.setLogLevel("ERROR")
+        left = read_server_file(folder / "data")
+        if left is None:
+            raise no_server(folder / "data")
+        client = Client(left.url, left.token, left.ca)
+        fill(client, run.total)
+        client.create(OUTPUT, "key bigint, count bigint", substreams=PARTITIONS, key="key")
+        numbers = spark.readStream.format("penstock").option("maxRowsPerTrigger", ROWS).load(INPUT)
+        query = _start(counted(numbers), folder, "penstock", OUTPUT)
+        batches = wait_for(query, run)
+        check_state(spark, folder, batches)
+        check_output(client.read(OUTPUT), batches)
+        return _answer(run, batches)
+    finally:
+        spark.stop()
+
+
+def fill(client: Client, batches: int) -> None:
+    """Put the generator's numbers into the log, one commit for each batch to come."""
+    client.create(INPUT, "timestamp timestamp, value bigint", substreams=PARTITIONS, key="value")
+    for batch in range(batches):
+        value = np.arange(batch * ROWS, (batch + 1) * ROWS, dtype=np.int64)
+        stamp = pa.array(np.full(ROWS, batch * 1_000_000)).cast(pa.timestamp("us", "UTC"))
+        client.append(INPUT, pa.table({"timestamp": stamp, "value": pa.array(value)}))
+
+
+def counted(numbers: DataFrame) -> DataFrame:
+    return numbers.groupBy((f.col("value") % KEYS).alias("key")).count()
+
+
+def _start(counts: DataFrame, folder: Path, sink: str, stream: str | None) -> StreamingQuery:
+    return (
+        counts.writeStream.format(sink)
+        .outputMode("update")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .start(stream)
+    )
+
+
+def wait_for(query: StreamingQuery, run: Run, clock: Clock = SYSTEM_CLOCK) -> list[Batch]:
+    """The batches reported once there are enough of them; the query is stopped by then."""
+    until = clock.monotonic_s() + run.timeout_s
+    while clock.monotonic_s() < until and query.isActive:
+        last = query.lastProgress
+        if last is not None and int(last["batchId"]) + 1 >= run.total:
+            break
+        clock.sleep(PAUSE_S)
+    failed = query.exception()
+    batches = [batch_of(progress) for progress in query.recentProgress]
+    query.stop()
+    if failed is not None or len(batches) < run.total:
+        raise TryAgain(
+            f"{len(batches)} of {run.total} batches were done in {run.timeout_s:g} s ({failed})",
+            code="too_few_batches",
+        )
+    return batches
+
+
+def expected_counts(rows: int) -> Any:
+    """How often each key occurs among the numbers below `rows`."""
+    return rows // KEYS + (np.arange(KEYS) < rows % KEYS)
+
+
+def check_state(spark: SparkSession, folder: Path, batches: list[Batch]) -> None:
+    """The state store after the last reported batch holds the right count for every key."""
+    last = max(batch.batch for batch in batches)
+    state = (
+        spark.read.format("statestore")
+        .option("batchId", last)
+        .load(str(folder / "checkpoint"))
+        .select("key.*", "value.*")
+        .toDF("key", "count")
+        .toArrow()
+    )
+    _check("the state store", state, (last + 1) * ROWS)
+
+
+def check_output(output: pa.Table, batches: list[Batch]) -> None:
+    """A reader of the output stream who keeps the largest count per key holds the right ones."""
+    view = output.group_by("key").aggregate([("count", "max")]).rename_columns(["key", "count"])
+    # The query may have committed more than it had reported when it was stopped.
+    total = max(int(np.sum(view["count"].to_numpy())), sum(batch.rows for batch in batches))
+    _check("the output stream", view, total)
+
+
+def _check(where: str, found: pa.Table, rows: int) -> None:
+    counts = np.zeros(KEYS, np.int64)
+    counts[found["key"].to_numpy()] = found["count"].to_numpy()
+    wrong = np.flatnonzero(counts != expected_counts(rows))
+    if len(wrong):
+        key = int(wrong[0])
+        raise Bug(
+            f"{where} has wrong counts for {len(wrong)} of {KEYS} keys after {rows} rows; key "
+            f"{key} has {counts[key]}, not {expected_counts(rows)[key]}",
+            code="wrong_answer",
+        )
+
+
+def _answer(run: Run, batches: list[Batch]) -> dict[str, Any]:
+    return dict(msgspec.to_builtins(timing(batches, ROWS, run.warm_up, run.batches)))
+
+
+if __name__ == "__main__":
+    serve(main)

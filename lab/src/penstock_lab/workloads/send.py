@@ -1,0 +1,141 @@
+"""An open-loop sender as a process of its own: `python -m penstock_lab.workloads.send --help`.
+
+A pause of Python or Spark in another process does not delay its schedule. It ends by itself when
+the process that started it is gone.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import msgspec
+
+from penstock.client import Client
+from penstock.client.address import CA_VARIABLE, TOKEN_VARIABLE
+from penstock.errors import BadCall, PenstockError
+from penstock_lab.priority import first_in_line
+from penstock_lab.workloads.load import Load, pieces
+from penstock_lab.workloads.sending import (
+    LAG_MS_P99_MAX,
+    FolderTarget,
+    Lane,
+    LogTarget,
+    Sent,
+    Target,
+    report,
+    send,
+)
+
+__all__ = ["LAG_MS_P99_MAX", "READY", "Sent", "Told"]
+
+READY = "ready"
+SWITCH_S = 0.001
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What a sender that was given a whole load reports: also when it began, and every lag."""
+
+    sent: Sent
+    started_ms: int
+    lag_ms: list[float]
+
+
+def _stop_without_parent(stop: threading.Event) -> None:
+    """Ends the sender when the process that started it is gone, however that went."""
+    parent = os.getppid()
+    while not stop.wait(0.5):
+        if os.getppid() != parent:
+            stop.set()
+
+
+def _wait_for_go() -> bool:
+    """Say that everything is made, and wait for a line; False if there will be none."""
+    print(READY, flush=True)
+    return bool(sys.stdin.readline())
+
+
+def _targets(url: str | None, into: Path | None, count: int) -> list[Target]:
+    if into is not None:
+        return [FolderTarget(into) for _ in range(count)]
+    if url is None:
+        raise BadCall("give --url, for streams of a server, or --into", code="bad_request")
+    token, ca = os.environ.get(TOKEN_VARIABLE, ""), os.environ.get(CA_VARIABLE)
+    return [LogTarget(Client(url, token, ca)) for _ in range(count)]
+
+
+@click.command()
+@click.option("--url", envvar="PENSTOCK_URL", help="The server's URL.")
+@click.option("--into", type=click.Path(path_type=Path), help="Write files here instead.")
+@click.option("--load", "load_json", help="A whole load as JSON; replaces the six options below.")
+@click.option("--stream", default="bids", show_default=True)
+@click.option("--rate", default=2_000, show_default=True, help="Rows per second.")
+@click.option("--seconds", default=45.0, show_default=True)
+@click.option("--seed", default=7, show_default=True)
+@click.option("--first", default=0, show_default=True, help="Number of the first bid.")
+@click.option("--tick-ms", default=20, show_default=True)
+@click.option("--wait", is_flag=True, help="Say when all is made; begin at a line of input.")
+@click.option("--lanes", default=16, show_default=True, help="Appends under way at once.")
+@click.option("--producer", required=True, help="Never used before with this stream.")
+def main(
+    url: str | None,
+    into: Path | None,
+    load_json: str | None,
+    stream: str,
+    rate: int,
+    seconds: float,
+    seed: int,
+    first: int,
+    tick_ms: int,
+    wait: bool,
+    lanes: int,
+    producer: str,
+) -> None:
+    """Send rows on a fixed schedule and report as JSON; the token is read from PENSTOCK_TOKEN."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        load = (
+            msgspec.json.decode(load_json, type=Load)
+            if load_json is not None
+            else Load("plain_bids", {"bids": stream}, rate, seconds, seed, first, tick_ms)
+        )
+        made = pieces(load)
+        crew = [
+            Lane(n, target, f"{producer}-{n}")
+            for n, target in enumerate(_targets(url, into, lanes))
+        ]
+        threading.Thread(target=_stop_without_parent, args=(stop,), daemon=True).start()
+        if wait and not _wait_for_go():
+            return
+        # A lane that wakes up must not wait long for one that is busy encoding, nor for a
+        # collection of garbage; making the rows was ordinary work, sending them is not.
+        sys.setswitchinterval(SWITCH_S)
+        gc.freeze()
+        gc.disable()
+        raised = first_in_line()
+        done = send(crew, made, stop)
+    except PenstockError as error:
+        _fail(error)
+    sent = report(crew, done.seconds, raised)
+    lags = [round(lag, 2) for lane in crew for lag in lane.lag_ms]
+    whole = sent if load_json is None else Told(sent, done.started_ms, lags)
+    print(msgspec.json.encode(whole).decode("ascii"), flush=True)
+    failed = next((lane.error for lane in crew if lane.error is not None), None)
+    if failed is not None:
+        _fail(failed)
+
+
+def _fail(error: PenstockError) -> NoReturn:
+    print(f"error: {error.message}", file=sys.stderr)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

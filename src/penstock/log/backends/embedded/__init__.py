@@ -1,0 +1,1 @@
+"""The log in one folder, written by one thread."""

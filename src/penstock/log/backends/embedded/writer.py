@@ -1,0 +1,240 @@
+"""One thread that writes: what has queued up shares one transaction and one sync.
+
+The order of each round, and why:
+
+1. take what is queued, up to the bounds of a group, so that callers share the cost of a sync;
+2. decide each operation in turn against the state its predecessors in the group left, and apply
+   its plan; a refused operation has no plan and so leaves no trace;
+3. commit, which syncs; nobody is answered before that, not even a refusal, because it may rest on
+   what a predecessor in the group wrote;
+4. say which streams show something new, then answer everyone.
+
+If the commit fails, nothing of the group took place and every operation in it is told so.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from penstock.clock import Clock
+from penstock.errors import Bug, PenstockError, TryAgain
+from penstock.log.contract import Operation, payload_bytes
+from penstock.log.decide import decide
+from penstock.log.store.apply import Effects
+from penstock.log.store.layout import Tables
+from penstock.log.store.view import StoreView
+from penstock.log.view import Plan
+from penstock.model.ids import BEFORE_ALL, StreamName
+from penstock.settings.server import Settings
+
+_LOG = logging.getLogger("penstock.log")
+_FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
+
+OnVisible = Callable[[frozenset[StreamName]], None]
+OnNews = Callable[["News"], None]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An operation in the queue."""
+
+    operation: Operation
+    size: int
+    future: Future[Any]
+
+
+class News:
+    """What a transaction has changed, for those who wait for it."""
+
+    def __init__(self) -> None:
+        self.changed = False
+        self.last = BEFORE_ALL
+        """The last place that the transaction has filled."""
+        self.streams: set[StreamName] = set()
+        self.tags: set[str] = set()
+
+    def add(self, plan: Plan) -> None:
+        self.changed = True
+        self.streams.update(name for name, _ in plan.showings)
+        if plan.chained is not None:
+            self.streams.update(plan.chained.woken)
+        for entry in plan.entries:
+            self.tags.update(entry.head.tags)
+            self.last = max(self.last, entry.head.lsn)
+
+
+class Writer:
+    """The queue and its thread. `commits` and `operations` count what was made durable."""
+
+    def __init__(
+        self,
+        env: lmdb.Environment,
+        tables: Tables,
+        folder: Path,
+        settings: Settings,
+        clock: Clock,
+        on_news: OnNews,
+    ) -> None:
+        self._env = env
+        self._tables = tables
+        self._folder = folder
+        self._settings = settings
+        self._clock = clock
+        self._on_news = on_news
+        self._queue: deque[Waiting] = deque()
+        self._queue_bytes = 0
+        self._wake = threading.Condition()
+        self._stopping = False
+        self.commits = 0
+        self.operations = 0
+        self._thread = threading.Thread(target=self._run, name="penstock-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, operation: Operation) -> Future[Any]:
+        """Queue an operation; at the queue's bound it is refused with `busy`, not delayed."""
+        size = payload_bytes(operation)
+        future = unanswered()
+        with self._wake:
+            if self._stopping:
+                raise TryAgain("the server is stopping; try again when it is back", code="stopping")
+            full = self._queue_bytes + size > self._settings.queue_bytes_max
+            if len(self._queue) >= self._settings.queue_max or (full and self._queue):
+                raise TryAgain(
+                    f"{len(self._queue)} operations with {self._queue_bytes} bytes wait to be "
+                    "written, which is the bound; try again, or send fewer and larger requests",
+                    code="busy",
+                )
+            self._queue.append(Waiting(operation, size, future))
+            self._queue_bytes += size
+            self._wake.notify()
+        return future
+
+    def close(self) -> None:
+        """Write what is queued, then end the thread. What is submitted from here on is refused."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            group = self._take()
+            if not group:
+                return
+            self._write(group)
+
+    def _take(self) -> list[Waiting]:
+        """The next group; empty once stopped and drained."""
+        group: list[Waiting] = []
+        size = 0
+        with self._wake:
+            while not self._queue and not self._stopping:
+                self._wake.wait()
+            while self._queue and len(group) < self._settings.group_max:
+                waiting = self._queue.popleft()
+                group.append(waiting)
+                size += waiting.size
+                self._queue_bytes -= waiting.size
+                if size >= self._settings.group_bytes_max:
+                    break
+        return group
+
+    def _write(self, group: list[Waiting]) -> None:
+        try:
+            outcomes, news = self._transact(group)
+        except Exception as error:
+            refusal = self._failure(error)
+            for waiting in group:
+                waiting.future.set_exception(refusal)
+            return
+        if news.changed:
+            self.commits += 1
+            self.operations += len(group)
+            self._on_news(news)
+        for waiting, outcome in zip(group, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                waiting.future.set_exception(outcome)
+            else:
+                waiting.future.set_result(outcome)
+
+    def _transact(self, group: list[Waiting]) -> tuple[list[Any], News]:
+        outcomes: list[Any] = []
+        news = News()
+        txn = self._env.begin(write=True, buffers=True)
+        try:
+            view = StoreView(txn, self._tables, self._clock.wall_ms())
+            effects = Effects(view, self._settings.producers_max)
+            for waiting in group:
+                plan = decided(waiting.operation, view)
+                if isinstance(plan, PenstockError):
+                    outcomes.append(plan)
+                    continue
+                if plan.changes:
+                    effects.apply(plan)
+                    news.add(plan)
+                outcomes.append(plan.answer)
+            if news.changed:
+                txn.commit()
+        finally:
+            txn.abort()
+        return outcomes, news
+
+    def _failure(self, error: Exception) -> PenstockError:
+        """Why a group was not written, in a sentence for its callers."""
+        if isinstance(error, lmdb.MapFullError):
+            return self._full(
+                f"the log has reached map_bytes, {self._settings.map_bytes}; raise it"
+            )
+        if isinstance(error, lmdb.DiskError | OSError) or _number_of(error) in _FULL:
+            return self._full(f"{error}; make room")
+        _LOG.error("a group of operations failed", exc_info=error)
+        return Bug(f"writing failed: {type(error).__name__}: {error}; report this", code="bug")
+
+    def _full(self, what: str) -> TryAgain:
+        space = os.statvfs(self._folder)
+        return TryAgain(
+            f"the log in {self._folder} cannot grow, with {space.f_bavail * space.f_frsize} bytes "
+            f"free on its disk: {what} and try again; nothing of this call was kept",
+            code="storage_full",
+            status=507,
+        )
+
+
+def unanswered() -> Future[Any]:
+    """For the answer to an operation. It cannot be cancelled: what is submitted takes place whether
+    its caller waits or has gone, and who answers many callers must be able to answer each."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+def decided(operation: Operation, view: StoreView) -> Plan | PenstockError:
+    """The plan or the refusal; a fault of ours in deciding is the operation's own, too."""
+    try:
+        return decide(operation, view)
+    except PenstockError as refusal:
+        return refusal
+    except lmdb.Error:
+        raise
+    except Exception as error:
+        _LOG.error("deciding on %s failed", type(operation).__name__, exc_info=error)
+        return Bug(f"deciding failed: {type(error).__name__}: {error}; report this", code="bug")
+
+
+def _number_of(error: Exception) -> int | None:
+    """The errno an LMDB error carries in its text, which is the only place it has it."""
+    for number in _FULL:
+        if os.strerror(number) in str(error):
+            return number
+    return None

@@ -1,0 +1,232 @@
+"""What messages of the stream mean, in the order of the stream: the same on every server.
+
+Everything is decided here, from the store and the message alone. So servers that have come to the
+same message hold the same log, whoever published what and how often.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import lmdb
+import msgspec
+
+from penstock.log.backends.embedded.writer import News, decided
+from penstock.log.backends.jetstream.codec import (
+    VOID,
+    Meta,
+    OperationId,
+    decode,
+    operation_of,
+    tag_of,
+)
+from penstock.log.contract import Operation
+from penstock.log.store.apply import Effects
+from penstock.log.store.layout import Part, Tables, lsn_key, lsn_of
+from penstock.log.store.view import StoreView
+from penstock.log.view import Place
+from penstock.model.ids import Lsn
+
+PUBLISHED_WINDOW = 16_384
+"""How many operations back a repeat of one publisher is recognised; fewer than that are under way
+at a time. What is older is a repeat."""
+PUBLISHERS_MAX = 64
+_PRUNE_EVERY = 1_024
+
+_NUMBER = struct.Struct(">Q")
+_INDEX = struct.Struct(">I")
+_encode = msgspec.msgpack.Encoder().encode
+_decode_number = msgspec.msgpack.Decoder(int).decode
+
+
+class Delivered(NamedTuple):
+    """A message as the stream gives it."""
+
+    lsn: Lsn
+    at_ms: int
+    subject: str
+    body: bytes
+
+
+class Outcome(NamedTuple):
+    """What became of an operation: its answer, or the error it is refused with."""
+
+    id: OperationId
+    answer: Any
+
+
+class Void:
+    """The answer of an operation that did not take place, because a message of it was missing."""
+
+
+_decode_part = msgspec.msgpack.Decoder(Part).decode
+
+
+class Replay:
+    """Applies messages within one write transaction."""
+
+    def __init__(self, txn: lmdb.Transaction, tables: Tables, producers_max: int) -> None:
+        self._txn = txn
+        self._tables = tables
+        self._view = StoreView(txn, tables)
+        self._producers_max = producers_max
+        self._at_ms = self._view.counter("arrived_at_ms", 0)
+        self._next = self._view.next_lsn
+        self.news = News()
+
+    def apply(self, message: Delivered) -> Outcome | None:
+        """What the message completes, if anything. One seen before changes nothing.
+
+        Time is that of the message, and never goes back: after a change of leader another
+        machine's clock stamps.
+        """
+        if message.lsn < self._next:
+            return None
+        self._at_ms = max(self._at_ms, message.at_ms)
+        outcome = self._apply(message)
+        self._next = Lsn(message.lsn + 1)
+        self.news.last = message.lsn
+        effects = Effects(self._view, self._producers_max)
+        effects.put_counter("next_lsn", self._next)
+        effects.put_counter("arrived_at_ms", self._at_ms)
+        return outcome
+
+    def _apply(self, message: Delivered) -> Outcome | None:
+        if message.subject.startswith("t."):
+            self._put("subjects", message.subject.encode("utf-8"), _encode(message.lsn))
+        found = decode(message.body)
+        if found is None:
+            return None
+        meta, payload = found
+        if self._is_seen(meta.id):
+            return None
+        if meta.kind == VOID:
+            return self._void(meta.id, message.lsn)
+        if not meta.is_last:
+            self._keep(meta, payload, message)
+            return None
+        return self._complete(meta, payload, message.lsn)
+
+    def _complete(self, meta: Meta, payload: bytes, lsn: Lsn) -> Outcome:
+        parts = self._parts(meta.id)
+        if sorted(parts) != list(range(meta.count - 1)):
+            return self._void(meta.id, lsn)
+        waited = [parts[index] for index in range(meta.count - 1)]
+        payloads = [part.payload for _, part in waited]
+        operation = operation_of(meta, (*payloads, payload))
+        self._forget_parts(meta.id)
+        self._remember(meta.id, lsn)
+        if operation is None:
+            return Outcome(meta.id, Void())
+        places = tuple(Place(place, part.at_ms) for place, part in waited)
+        return Outcome(meta.id, self._decide(operation, (*places, Place(lsn, self._at_ms))))
+
+    def _decide(self, operation: Operation, places: tuple[Place, ...]) -> Any:
+        view = StoreView(self._txn, self._tables, self._at_ms, places)
+        plan = decided(operation, view)
+        if isinstance(plan, Exception):
+            return plan
+        if plan.changes:
+            Effects(view, self._producers_max).apply(plan)
+            self.news.add(plan)
+        return plan.answer
+
+    def _void(self, id: OperationId, lsn: Lsn) -> Outcome:
+        self._forget_parts(id)
+        self._remember(id, lsn)
+        return Outcome(id, Void())
+
+    def _keep(self, meta: Meta, payload: bytes, message: Delivered) -> None:
+        key = _key(meta.id) + _INDEX.pack(meta.index)
+        if self._view.get("parts_of", key) is not None:
+            return
+        part = Part(*meta.id, meta.index, self._at_ms, payload, tag_of(message.subject))
+        self._put("parts", lsn_key(message.lsn), _encode(part))
+        self._put("parts_of", key, lsn_key(message.lsn))
+
+    def _parts(self, id: OperationId) -> dict[int, tuple[Lsn, Part]]:
+        found = {}
+        prefix = _key(id)
+        with self._txn.cursor(db=self._tables["parts_of"]) as cursor:
+            there = cursor.set_range(prefix)
+            while there and bytes(cursor.key()[:-4]) == prefix:
+                lsn = lsn_of(cursor.value())
+                part = _decode_part(self._view.get("parts", lsn_key(lsn)))
+                found[part.index] = (lsn, part)
+                there = cursor.next()
+        return found
+
+    def _forget_parts(self, id: OperationId) -> None:
+        for lsn, part in self._parts(id).values():
+            self._delete("parts", lsn_key(lsn))
+            self._delete("parts_of", _key(id) + _INDEX.pack(part.index))
+
+    def _is_seen(self, id: OperationId) -> bool:
+        if self._view.get("published", _key(id)) is not None:
+            return True
+        last = _last_number(self._view, id.publisher)
+        return last is not None and id.number <= last - PUBLISHED_WINDOW
+
+    def _remember(self, id: OperationId, lsn: Lsn) -> None:
+        """Bounded: what has left the window goes now and then, and a publisher that has been
+        quiet longest when there are too many."""
+        if _last_number(self._view, id.publisher) is None:
+            self._forget_a_publisher()
+        self._put("published", _key(id), _encode(lsn))
+        if id.number % _PRUNE_EVERY == 0:
+            self._forget_numbers(id.publisher, id.number - PUBLISHED_WINDOW)
+
+    def _forget_numbers(self, publisher: bytes, last: int) -> None:
+        with self._txn.cursor(db=self._tables["published"]) as cursor:
+            there = cursor.set_range(publisher)
+            while there and bytes(cursor.key()[:8]) == publisher and lsn_of(cursor.key()) <= last:
+                there = cursor.delete() and bool(cursor.key())
+
+    def _forget_a_publisher(self) -> None:
+        newest: dict[bytes, int] = {}
+        with self._txn.cursor(db=self._tables["published"]) as cursor:
+            there = cursor.first()
+            while there:
+                publisher = bytes(cursor.key()[:8])
+                last = _last_number(self._view, publisher)
+                assert last is not None  # its key is under the cursor
+                at = self._view.get("published", publisher + _NUMBER.pack(last))
+                newest[publisher] = _decode_number(at)
+                there = cursor.set_range(publisher + b"\xff" * 9)
+        if len(newest) >= PUBLISHERS_MAX:
+            self._forget_numbers(min(newest, key=lambda one: newest[one]), (1 << 64) - 1)
+
+    def _put(self, table: str, key: bytes, value: bytes) -> None:
+        self._txn.put(key, value, db=self._tables[table])
+
+    def _delete(self, table: str, key: bytes) -> None:
+        self._txn.delete(key, db=self._tables[table])
+
+
+def open_operation(view: StoreView) -> OperationId | None:
+    """The operation that has waited longest for its last message."""
+    with view.txn.cursor(db=view.tables["parts"]) as cursor:
+        if not cursor.first():
+            return None
+        part = _decode_part(cursor.value())
+        return OperationId(part.publisher, part.number)
+
+
+def last_on(view: StoreView, subject: str) -> Lsn:
+    """The last message seen on the subject of a task log."""
+    found = view.get("subjects", subject.encode("utf-8"))
+    return Lsn(0 if found is None else _decode_number(found))
+
+
+def _key(id: OperationId) -> bytes:
+    return id.publisher + _NUMBER.pack(id.number)
+
+
+def _last_number(view: StoreView, publisher: bytes) -> int | None:
+    with view.txn.cursor(db=view.tables["published"]) as cursor:
+        there = cursor.set_range(publisher + b"\xff" * 9)
+        if not (cursor.prev() if there else cursor.last()):
+            return None
+        key = bytes(cursor.key())
+        return lsn_of(key) if key[:8] == publisher else None

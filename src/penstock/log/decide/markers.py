@@ -1,0 +1,202 @@
+"""Decide on a take-over and on a marker: the fence and the one append that commits a batch."""
+
+from __future__ import annotations
+
+import msgspec
+import xxhash
+
+from penstock.errors import BadCall, Fenced
+from penstock.log.barriers import marked
+from penstock.log.contract import Entry, Head, Mark, MarkerRef, QueryRecord, Taken, TakeQuery
+from penstock.log.decide.checkpoint_files import check_files
+from penstock.log.decide.rows import check_instance, need_stream, show
+from penstock.log.decide.snapshots import keep_snapshots
+from penstock.log.upkeep import Removal
+from penstock.log.view import Plan, Showing, View
+from penstock.model.ids import BatchId, Instance, Lsn, StreamName, task_log_tag
+from penstock.model.marker import Marker, Stamp, TakeOver, Write
+
+
+def decide_take_over(operation: TakeQuery, view: View) -> Plan:
+    """The next instance for a new run; the same instance for the run that holds the query.
+
+    A run that was itself taken over is fenced, so that a repeated request arriving late does not
+    take the query back from the run that replaced it.
+    """
+    there = view.query(operation.query)
+    if there is not None and there.run == operation.run:
+        return Plan(Taken(there.instance, there.marker))
+    if there is not None and view.run_instance(operation.query, operation.run) is not None:
+        raise Fenced(
+            f"the run {operation.run} of the query {operation.query!r} was taken over by the run "
+            f"{there.run} and cannot take the query back; start a new run",
+            code="fenced",
+        )
+    # A query that was deleted counts on: an instance from before must not pass for a new one.
+    before = there.instance if there is not None else view.run_instance(operation.query, "") or 0
+    instance = Instance(before + 1)
+    payload = msgspec.json.encode(TakeOver(operation.query, instance, operation.run))
+    entry = _control_entry(view, "take over", (task_log_tag(operation.query),), payload, instance)
+    name = operation.name if operation.name is not None or there is None else there.name
+    marker = there.marker if there is not None else None
+    return Plan(
+        Taken(instance, marker),
+        (entry,),
+        query=_taken(operation, there, name, instance),
+        run=(operation.query, operation.run, instance),
+    )
+
+
+def _taken(
+    operation: TakeQuery, there: QueryRecord | None, name: str | None, instance: Instance
+) -> QueryRecord:
+    if there is None:
+        return QueryRecord(operation.query, name, instance, operation.run)
+    return msgspec.structs.replace(there, name=name, instance=instance, run=operation.run)
+
+
+def decide_marker(operation: Mark, view: View) -> Plan:
+    """The marker of a batch, in this order:
+
+    1. the fence: only the current instance may mark, whatever else is true;
+    2. the batch is marked already: the same marker gets the same answer, another is refused;
+    3. a later batch is marked: refused, because batches are marked in order;
+    4. every entry named is there, carries this marker's stamp and is named once;
+    5. every checkpoint file named is there and of this batch and instance, and every snapshot is
+       whole and newer than the one before it;
+    6. the marker entry, and with it everything it names becomes visible;
+    7. of an aligned query, the barrier passes if the marker has come to it.
+    """
+    marker = operation.marker
+    check_instance(view, marker.query, marker.instance)
+    record = view.query(marker.query)
+    assert record is not None  # check_instance has seen it
+    payload = msgspec.json.encode(marker)
+    there = view.marked(marker.query, marker.batch)
+    if there is not None:
+        if _is_same(marker, there, view):
+            return Plan(there)
+        raise _already_marked(marker, f"batch {marker.batch} has another marker at {there}")
+    if record.marker is not None and record.marker.batch >= marker.batch:
+        raise _already_marked(
+            marker, f"batch {record.marker.batch} is marked at {record.marker.lsn}"
+        )
+    heads = _named_entries(marker, view)
+    check_files(marker, view)
+    kept = keep_snapshots(marker, view)
+    tags = sorted({head.tags[0] for group in heads.values() for head in group})
+    entry = _control_entry(
+        view, "marker", (*tags, task_log_tag(marker.query)), payload, marker.instance, marker.batch
+    )
+    lsn = entry.head.lsn
+    ref = MarkerRef(lsn, marker.batch, marker.instance, marker.commit)
+    return Plan(
+        lsn,
+        (entry,),
+        showings=tuple(_showings(heads, entry.head, view)),
+        query=msgspec.structs.replace(record, marker=ref, copied=_copied(operation, record)),
+        mark=(marker.query, marker.batch, lsn),
+        named=_named(marker) + kept.named,
+        stores=kept.stores,
+        loosed=kept.loosed,
+        removal=Removal(stores=kept.forgotten) if kept.forgotten else None,
+        chained=marked(view, marker, lsn),
+    )
+
+
+def _copied(operation: Mark, record: QueryRecord) -> BatchId | None:
+    """The last batch that the checkpoint location has; what was once copied stays copied."""
+    told = [batch for batch in (operation.copied, record.copied) if batch is not None]
+    return max(told, default=None)
+
+
+def _named(marker: Marker) -> tuple[Lsn, ...]:
+    rows = tuple(lsn for write in marker.writes for lsn in write.entries)
+    return rows + tuple(file.entry for file in marker.files)
+
+
+def _is_same(marker: Marker, lsn: Lsn, view: View) -> bool:
+    entry = view.entry(lsn)
+    return entry is not None and msgspec.json.decode(entry.payload, type=Marker) == marker
+
+
+def _already_marked(marker: Marker, fact: str) -> BadCall:
+    return BadCall(
+        f"the query {marker.query!r} cannot mark batch {marker.batch}: {fact}; go on after it",
+        code="already_marked",
+        status=409,
+    )
+
+
+def _named_entries(marker: Marker, view: View) -> dict[StreamName, list[Head]]:
+    """The heads of everything the marker names, per stream in the order of the writes."""
+    seen: set[Lsn] = set()
+    found: dict[StreamName, list[Head]] = {}
+    for write in marker.writes:
+        stream = need_stream(view, write.stream)
+        stamp = Stamp(marker.query, marker.instance, marker.batch, write.partition, write.attempt)
+        for lsn in write.entries:
+            head = view.head(lsn) if lsn > stream.began else None
+            _check_entry(write, lsn, head, stamp, repeated=lsn in seen)
+            assert head is not None  # _check_entry has seen it
+            seen.add(lsn)
+            found.setdefault(write.stream, []).append(head)
+    return found
+
+
+def _check_entry(
+    write: Write, lsn: Lsn, head: Head | None, stamp: Stamp, *, repeated: bool
+) -> None:
+    if head is None:
+        fact = "is not there"
+    elif repeated:
+        fact = "is named twice"
+    elif head.kind == "rows":
+        fact = "is visible already, by itself"
+    elif head.kind == "file":
+        fact = f"is the checkpoint file {head.path}, not rows"
+    elif head.stamp != stamp:
+        fact = f"carries another stamp: {head.stamp}"
+    elif head.tags[0].rpartition("/")[0] != f"s/{write.stream}":
+        fact = f"is not of the stream {write.stream!r} but tagged {head.tags[0]}"
+    else:
+        return
+    raise BadCall(
+        f"the entry {lsn}, named for partition {write.partition} attempt {write.attempt} of batch "
+        f"{stamp.batch}, {fact}; name the entries that were answered to that attempt",
+        code="unknown_entries",
+        status=409,
+    )
+
+
+def _showings(
+    heads: dict[StreamName, list[Head]], marker: Head, view: View
+) -> list[tuple[StreamName, Showing]]:
+    showings = []
+    for name, group in sorted(heads.items()):
+        stream = need_stream(view, name)
+        before = view.last_commit(stream)
+        showings.append((name, show(stream, before, marker.lsn, marker.arrived_at_ms, group)))
+    return showings
+
+
+def _control_entry(
+    view: View,
+    kind: str,
+    tags: tuple[str, ...],
+    payload: bytes,
+    instance: Instance,
+    seq: int | None = None,
+) -> Entry:
+    (place,) = view.places(1)
+    head = Head(
+        place.lsn,
+        "marker" if kind == "marker" else "take over",
+        tags,
+        place.at_ms,
+        xxhash.xxh3_64_intdigest(payload),
+        len(payload),
+        instance=instance,
+        seq=seq,
+    )
+    return Entry(head, payload)

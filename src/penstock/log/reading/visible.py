@@ -1,0 +1,245 @@
+"""Questions about what is visible, answered from the indexes: no question scans the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.errors import BadCall
+from penstock.log.contract import Commit, StreamRecord
+from penstock.log.decide.consumers import check_readable
+from penstock.log.decide.rows import need_stream
+from penstock.log.reading.ends import end_of, shown_end
+from penstock.log.store import layout
+from penstock.log.store.layout import Buffer
+from penstock.log.store.view import StoreView
+from penstock.log.upkeep import stream_point
+from penstock.model.ids import BatchId, Instance, Lsn, QueryId, Substream
+from penstock.model.marker import Marker
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where the next page begins: the `index`-th entry that commit `commit` makes visible."""
+
+    commit: Lsn
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.commit}:{self.index}"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Rows asked for: those of commits in `(after, until]`, of one substream or of all."""
+
+    stream: StreamRecord
+    after: Lsn
+    until: Lsn
+    substream: Substream | None = None
+    cursor: Cursor | None = None
+
+
+def earliest(view: StoreView, stream: StreamRecord) -> Lsn:
+    """The position from which on the stream is whole."""
+    return view.trimmed(stream_point(stream.name))
+
+
+def latest(view: StoreView, stream: StreamRecord, reader: QueryId | None = None) -> Lsn:
+    """The position of the last commit that is shown; the earliest one in an empty stream.
+
+    An aligned query as `reader` sees every commit: admission says how far it may go.
+    """
+    if reader is None or view.member(reader) is None:
+        return shown_end(view, stream)
+    return end_of(view, stream)
+
+
+def check_position(view: StoreView, stream: StreamRecord, position: Lsn) -> None:
+    """Refuse a position that is not reached yet, one whose rows are trimmed, and one that only a
+    log had that this one was restored from."""
+    check_readable(view, stream, position)
+    for first, last in view.gaps():
+        if first <= position <= last:
+            raise BadCall(
+                f"the position {position} is of a time before this log was restored from a backup "
+                f"that ends at {first - 1}: what came after it is gone; go on from {first - 1}",
+                code="position_past_end",
+            )
+
+
+def current(view: StoreView, stream: StreamRecord) -> StreamRecord:
+    """The stream as it is now; `unknown_stream` if it was deleted since, even if another has its
+    name."""
+    now = need_stream(view, stream.name)
+    if now.id != stream.id:
+        raise BadCall(
+            f"the stream {stream.name!r} was deleted, and another one has its name now; read that "
+            "one from its earliest position",
+            code="unknown_stream",
+            status=404,
+        )
+    return now
+
+
+def _last_where(
+    view: StoreView,
+    stream: StreamRecord,
+    low: Lsn,
+    high: Lsn,
+    holds: Callable[[Commit], bool],
+) -> Commit | None:
+    """The last commit in `(low, high]` for which `holds`, which is true of a first part only."""
+    found: Commit | None = None
+    while low < high:
+        middle = Lsn((low + high + 1) // 2)
+        commit = view.commit_at(stream, middle)
+        if commit is None or commit.lsn <= low:
+            low = middle
+        elif holds(commit):
+            found, low = commit, middle
+        else:
+            high = Lsn(commit.lsn - 1)
+    return found
+
+
+def end_of_batch(
+    view: StoreView,
+    stream: StreamRecord,
+    after: Lsn,
+    until: Lsn,
+    rows_max: int | None,
+    bytes_max: int | None,
+) -> Lsn:
+    """How far a batch after `after` may read: whole commits within both bounds, at least one.
+
+    It ends where the number of substreams changes, so that no batch has a key in two of them.
+    """
+    until = min([until, *(turn for turn in stream.turns if turn > after)])
+    last = view.commit_at(stream, until)
+    if last is None or last.lsn <= after:
+        return after
+    before = view.commit_at(stream, after)
+    rows_end = (before.rows_total if before else 0) + (
+        rows_max if rows_max is not None else last.rows_total
+    )
+    bytes_end = (before.bytes_total if before else 0) + (
+        bytes_max if bytes_max is not None else last.bytes_total
+    )
+    within = _last_where(
+        view,
+        stream,
+        after,
+        last.lsn,
+        lambda commit: commit.rows_total <= rows_end and commit.bytes_total <= bytes_end,
+    )
+    if within is not None:
+        return within.lsn
+    first = next(view.commits(stream, after + 1, last.lsn))
+    return first.lsn
+
+
+def position_at(view: StoreView, stream: StreamRecord, time_ms: int) -> Lsn:
+    """The position before the first commit that arrived at or after the time."""
+    start, end = earliest(view, stream), latest(view, stream)
+    found = _last_where(view, stream, start, end, lambda commit: commit.arrived_at_ms < time_ms)
+    return found.lsn if found is not None else start
+
+
+def position_keeping(view: StoreView, stream: StreamRecord, bytes_min: int) -> Lsn:
+    """The last position after which the stream still has at least so many bytes."""
+    start, last = earliest(view, stream), view.last_commit(stream)
+    if last is None:
+        return start
+    most = last.bytes_total - bytes_min
+    found = _last_where(view, stream, start, last.lsn, lambda commit: commit.bytes_total <= most)
+    return found.lsn if found is not None else start
+
+
+class MarkerLine(msgspec.Struct, frozen=True):
+    """What a marker committed, without the list of entries."""
+
+    lsn: Lsn
+    batch: BatchId
+    instance: Instance
+    arrived_at_ms: int
+    positions: dict[str, Lsn]
+    mode: str
+    rows: int
+
+
+def markers_from(view: StoreView, query: QueryId, first: BatchId) -> Iterator[MarkerLine]:
+    """The markers of a query from batch `first` on, in order."""
+    for lsn in view.marks(query, first):
+        head = view.head(lsn)
+        if head is None:
+            raise layout.damaged(lsn, "an index names it and it is not there")
+        marker = msgspec.json.decode(view.payload(lsn), type=Marker)
+        heads = (view.head(entry) for write in marker.writes for entry in write.entries)
+        rows = sum(entry.rows for entry in heads if entry is not None)
+        yield MarkerLine(
+            lsn,
+            marker.batch,
+            marker.instance,
+            head.arrived_at_ms,
+            marker.positions,
+            marker.mode,
+            rows,
+        )
+
+
+def entries_in(view: StoreView, asked: Range) -> Iterator[tuple[Cursor, Lsn]]:
+    """Every entry of the range with its place, in commit order."""
+    start = asked.cursor.commit if asked.cursor is not None else Lsn(asked.after + 1)
+    skip = asked.cursor.index if asked.cursor is not None else 0
+    for commit, lsns in _covered(view, asked, start):
+        for index in range(skip, len(lsns)):
+            yield Cursor(commit, index), lsns[index]
+        skip = 0
+
+
+def _covered(view: StoreView, asked: Range, start: int) -> Iterator[tuple[Lsn, tuple[Lsn, ...]]]:
+    stream = asked.stream
+    if asked.substream is not None:
+        for lsn, covered in view.covered_between(stream, asked.substream, start, asked.until):
+            yield lsn, covered.entries
+        return
+    for commit in view.commits(stream, start, asked.until):
+        lsns: tuple[Lsn, ...] = ()
+        for substream in commit.substreams:
+            covered_there = view.covered(stream, substream, commit.lsn)
+            lsns += covered_there.entries if covered_there is not None else ()
+        yield commit.lsn, lsns
+
+
+class Stored(NamedTuple):
+    """A verified payload, and the version of the stream's columns that it is in."""
+
+    version: int
+    payload: Buffer
+
+
+def page(
+    view: StoreView, asked: Range, bytes_max: int, entries_max: int
+) -> tuple[list[Stored], Cursor | None]:
+    """Verified payloads of about `bytes_max` bytes, at least one, and where the rest begins.
+
+    The payloads are views into the store and die with the view's transaction. That nothing asked
+    for has been trimmed is checked here, in that transaction: an answer never lacks rows.
+    """
+    current(view, asked.stream)
+    check_position(view, asked.stream, asked.after)
+    payloads: list[Stored] = []
+    size = 0
+    for place, lsn in entries_in(view, asked):
+        if payloads and (size >= bytes_max or len(payloads) >= entries_max):
+            return payloads, place
+        head, payload = view.head_and_payload(lsn)
+        if payloads and size + len(payload) > bytes_max:
+            return payloads, place
+        payloads.append(Stored(head.version, payload))
+        size += len(payload)
+    return payloads, None

@@ -1,0 +1,1 @@
+"""What nobody needs any more: which trims are due, and the thread that asks for them."""

@@ -1,0 +1,1 @@
+"""The log's state in LMDB: tables, the view that decisions read, and plans carried out."""

@@ -1,0 +1,171 @@
+"""Carrying out the plans of decisions, in one write transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.log.contract import Entry
+from penstock.log.decide.records import RECORD_WINDOW, SEQ_MAX
+from penstock.log.store import layout
+from penstock.log.store.layout import ProducerState, RecordedState, lsn_key, lsn_of
+from penstock.log.store.removal import remove
+from penstock.log.store.view import StoreView
+from penstock.log.view import Chained, Plan, ProducerRecord, Showing
+from penstock.model.ids import BatchId, Lsn, QueryId
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_producer = msgspec.msgpack.Decoder(ProducerState).decode
+_decode_recorded = msgspec.msgpack.Decoder(RecordedState).decode
+
+
+class Effects:
+    """Carries plans out in one write transaction."""
+
+    def __init__(self, view: StoreView, producers_max: int) -> None:
+        self._view = view
+        self._producers_max = producers_max
+
+    def put(self, table: str, key: bytes, value: bytes, *, append: bool = False) -> None:
+        self._view.txn.put(key, value, db=self._view.tables[table], append=append)
+
+    def put_counter(self, name: str, value: int) -> None:
+        self.put("counters", name.encode("ascii"), _encode(value))
+
+    def apply(self, plan: Plan) -> None:
+        """Remove what the plan removes, then put everything it names."""
+        if plan.removal is not None:
+            remove(self._view, plan.removal)
+        for consumer in plan.consumers:
+            key = layout.consumer_key(consumer.reader, consumer.name, consumer.stream)
+            self.put("consumers", key, _encode(consumer))
+        if plan.deleted is not None:
+            self.put("deleted", layout.stream_prefix(plan.deleted.id), _encode(plan.deleted))
+        if plan.entries:
+            self._put_entries(plan.entries)
+        if plan.stream is not None:
+            self.put("streams", plan.stream.name.encode("utf-8"), _encode(plan.stream))
+            following = max(self._view.next_stream_id, plan.stream.id + 1)
+            self.put_counter("next_stream_id", following)
+        for _, showing in plan.showings:
+            self._put_showing(showing)
+        if plan.producer is not None:
+            self.put_producer(*plan.producer)
+        if plan.recorded is not None:
+            self._put_recorded(*plan.recorded)
+        if plan.aux is not None:
+            lsn, aux = plan.aux
+            self.put("aux", lsn_key(lsn), aux)
+        if plan.chained is not None:
+            self._put_chained(plan.chained)
+        self._put_query(plan)
+
+    def _put_chained(self, chained: Chained) -> None:
+        for member in chained.members:
+            self.put("aligned", member.query.encode("utf-8"), _encode(member))
+        for line in chained.lines:
+            self.put("barriers", line.stream.encode("utf-8"), _encode(line))
+        for query in chained.gone_members:
+            self._view.txn.delete(query.encode("utf-8"), db=self._view.tables["aligned"])
+        for stream in chained.gone_lines:
+            self._view.txn.delete(stream.encode("utf-8"), db=self._view.tables["barriers"])
+
+    def _put_query(self, plan: Plan) -> None:
+        if plan.query is not None:
+            self.put("queries", plan.query.query.encode("utf-8"), _encode(plan.query))
+        if plan.run is not None:
+            query, run, instance = plan.run
+            self.put("runs", layout.run_key(query, run), _encode(instance))
+        if plan.mark is not None:
+            marked, batch, lsn = plan.mark
+            self.put("marks", layout.mark_key(marked, batch), _encode(lsn))
+            self._forget_offsets(marked, batch)
+            for entry in plan.named:
+                key = layout.waiting_key(marked, entry)
+                self._view.txn.delete(key, db=self._view.tables["waiting"])
+            for entry in plan.loosed:
+                self.put("waiting", layout.waiting_key(marked, entry), b"")
+            for store in plan.stores:
+                self.put("stores", layout.store_key(marked, store.folder), _encode(store))
+        if plan.offsets is not None:
+            self.put_offsets(*plan.offsets)
+
+    def _put_showing(self, showing: Showing) -> None:
+        commit = showing.commit
+        self.put("commits", layout.commit_key(showing.stream_id, commit.lsn), _encode(commit))
+        for substream, covered in showing.covered:
+            key = layout.visible_key(showing.stream_id, substream, commit.lsn)
+            self.put("visible", key, _encode(covered))
+
+    def put_offsets(self, query: QueryId, batch: BatchId, lsn: Lsn) -> None:
+        self.put("offsets", layout.mark_key(query, batch), _encode(lsn))
+
+    def _forget_offsets(self, query: QueryId, last: BatchId) -> None:
+        """What is marked needs no record of its own: the marker names the file."""
+        while True:
+            found = self._view.first_offsets(query, BatchId(0))
+            if found is None or found[0] > last:
+                return
+            key = layout.mark_key(query, found[0])
+            self._view.txn.delete(key, db=self._view.tables["offsets"])
+
+    def _put_entries(self, entries: Sequence[Entry]) -> None:
+        next_lsn = self._view.next_lsn
+        for entry in entries:
+            lsn = entry.head.lsn
+            # An operation's first entries may have waited for its last while others were put.
+            self.put("entries", lsn_key(lsn), layout.encode_entry(entry), append=lsn >= next_lsn)
+            for tag in entry.head.tags:
+                self.put("tags", layout.tag_key(tag, lsn), b"")
+            if entry.head.kind in ("pending", "file") and entry.head.producer is not None:
+                self.put("waiting", layout.waiting_key(entry.head.producer, lsn), b"")
+        last = entries[-1].head
+        self.put_counter("next_lsn", last.lsn + 1)
+        self.put_counter("arrived_at_ms", last.arrived_at_ms)
+
+    def put_producer(self, stream_id: int, producer: str, record: ProducerRecord) -> None:
+        """Remember the producer, and forget the one unused longest when there are too many."""
+        view, key = self._view, layout.producer_key(stream_id, producer)
+        uses, producers = view.tables["producer_uses"], view.tables["producers"]
+        before = view.get("producers", key)
+        if before is not None:
+            view.txn.delete(lsn_key(_decode_producer(before).answer.position), db=uses)
+        self.put("producers", key, _encode(ProducerState(record.sequence, record.answer)))
+        self.put("producer_uses", lsn_key(record.answer.position), key)
+        if view.txn.stat(producers)["entries"] > self._producers_max:
+            with view.txn.cursor(db=uses) as cursor:
+                if cursor.first():
+                    view.txn.delete(bytes(cursor.value()), db=producers)
+                    cursor.delete()
+
+    def _put_recorded(self, producer: str, seq: int, lsn: Lsn) -> None:
+        """Remember a record's sequence, and forget those out of the window; then, when there are
+        too many producers, forget the one unused longest as a whole."""
+        view = self._view
+        uses, producers = view.tables["record_uses"], view.tables["record_producers"]
+        key = producer.encode("utf-8")
+        before = view.get("record_producers", key)
+        last = seq
+        if before is not None:
+            state = _decode_recorded(before)
+            last = max(seq, state.last)
+            view.txn.delete(lsn_key(state.lsn), db=uses)
+        self.put("record_producers", key, _encode(RecordedState(last, lsn)))
+        self.put("record_uses", lsn_key(lsn), key)
+        self.put("record_seqs", layout.recorded_key(producer, seq), _encode(lsn))
+        self._forget_seqs(producer, last - RECORD_WINDOW)
+        if view.txn.stat(producers)["entries"] > self._producers_max:
+            with view.txn.cursor(db=uses) as cursor:
+                cursor.first()
+                oldest = bytes(cursor.value())
+                cursor.delete()
+            view.txn.delete(oldest, db=producers)
+            self._forget_seqs(oldest.decode("utf-8"), SEQ_MAX)
+
+    def _forget_seqs(self, producer: str, last: int) -> None:
+        first = layout.recorded_key(producer, 0)
+        with self._view.txn.cursor(db=self._view.tables["record_seqs"]) as cursor:
+            there = cursor.set_range(first)
+            while there and bytes(cursor.key()[:-8]) == first[:-8] and lsn_of(cursor.key()) <= last:
+                there = cursor.delete() and bool(cursor.key())

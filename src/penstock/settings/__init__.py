@@ -1,0 +1,1 @@
+"""Every setting, with its doc, unit, bound and default."""

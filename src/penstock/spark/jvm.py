@@ -1,0 +1,96 @@
+"""What a running JVM knows of the plug-in: the only file that touches py4j.
+
+The driver's class path is fixed when its JVM starts, and a missing plug-in shows only when a query
+first asks for it. So it is asked for by name, right after start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
+
+from penstock.errors import BadCall
+from penstock.spark.jar import our_version
+
+VERSION_CLASS = "penstock.Version"
+RELEASES_CLASS = "penstock.commit.Releases"
+
+
+def is_running(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process has a JVM already: started by PySpark, or its parent spark-submit."""
+    return SparkContext._gateway is not None or is_submitted(environ)
+
+
+def is_submitted(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether spark-submit started this process, after the JVM it belongs to."""
+    return "PYSPARK_GATEWAY_PORT" in environ
+
+
+def launch(settings: Mapping[str, str]) -> None:
+    """Start the JVM, or connect to the one there is; `settings` reach the JVM's command line.
+
+    A command line can be read by every user of the machine, so no secret may be among them.
+    """
+    conf = SparkConf()
+    for key, value in settings.items():
+        conf.set(key, value)
+    SparkContext._ensure_initialized(conf=conf)
+
+
+def loaded_version() -> str | None:
+    """The version of the plug-in in the running JVM; None when its class cannot be found."""
+    launch({})
+    try:
+        return _told_by(VERSION_CLASS, "current")
+    except Py4JJavaError as error:
+        if "ClassNotFoundException" in str(error.java_exception):
+            return None
+        raise
+
+
+def commit_steps(query_id: str) -> dict[str, dict[str, float]]:
+    """How often each step of a running query's commit was taken, and how long, in milliseconds.
+
+    Empty for a query whose commits are made as Spark makes them, and for one that has stopped.
+    """
+    try:
+        told: dict[str, dict[str, float]] = json.loads(_told_by(RELEASES_CLASS, "steps", query_id))
+    except Py4JJavaError:
+        check_loaded("call penstock.session() or penstock.attach() before Spark is started")
+        raise
+    return told
+
+
+def _told_by(name: str, method: str, *arguments: str) -> str:
+    """What a static method of the plug-in answers to texts."""
+    gateway: Any = SparkContext._gateway
+    lang = gateway.jvm.java.lang
+    # Classes from spark.jars are known to the thread's loader only, not to the one py4j uses.
+    found = lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+    kinds = gateway.new_array(lang.Class, len(arguments))
+    values = gateway.new_array(lang.Object, len(arguments))
+    for place, argument in enumerate(arguments):
+        kinds[place] = lang.Class.forName("java.lang.String")
+        values[place] = argument
+    return str(found.getMethod(method, kinds).invoke(None, values))
+
+
+def check_loaded(remedy: str) -> str:
+    """The plug-in's version, if it is ours; else BadCall, with `remedy` when there is none."""
+    version = loaded_version()
+    if version is None:
+        raise BadCall(
+            f"the running JVM was started without the plug-in; {remedy}", code="no_plug_in"
+        )
+    if version != our_version():
+        raise BadCall(
+            f"the JVM runs version {version} of the plug-in, and this package is {our_version()}; "
+            "use the jar of this version",
+            code="other_version",
+        )
+    return version

@@ -1,0 +1,270 @@
+"""Starts Spark with the plug-in and a server, or adds both to a builder of yours."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.client import address, default
+from penstock.client.address import Address
+from penstock.client.client import Client
+from penstock.errors import BadCall, TryAgain
+from penstock.spark import server_process
+from penstock.spark.installed import need_pyspark
+from penstock.spark.jar import find_jar
+from penstock.spark.spark_conf import appended, defaults, local_cores, refuse_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
+FILE_MANAGER = "penstock.checkpoint.PenstockFileManager"
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.PenstockStateStoreProvider"
+PROVIDERS = (PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+PLUGIN = "penstock.PenstockPlugin"
+EXTENSIONS = "penstock.PenstockExtensions"
+MODE_KEY = "spark.penstock.commit.mode"
+TOKEN_KEY = "spark.penstock.token"
+MASTER_DEFAULT = "local[2]"
+
+
+def session(
+    master: str | None = None,
+    *,
+    url: str | None = None,
+    token: str | None = None,
+    ca: str | None = None,
+    data: str | Path | None = None,
+    app_name: str = "penstock",
+    conf: Mapping[str, Any] | None = None,
+) -> SparkSession:
+    """A Spark session with the plug-in loaded and a server behind it.
+
+    `master` is local[2] unless given, or unless spark-submit has one. The server is the one at
+    `url`, else the one PENSTOCK_URL names, else the running one of the `data` folder (default
+    ./penstock-data), else a new one over that folder, which ends with the session or the process.
+    `conf` holds further Spark settings. Raises before Spark starts if anything is missing, and
+    after it has started if the JVM has no plug-in of this version.
+    """
+    need_pyspark()
+    from pyspark.sql import SparkSession
+
+    from penstock.spark import jvm
+
+    settings = {key: _text(value) for key, value in (conf or {}).items()}
+    refuse_connect(settings)
+    builder: SparkSession.Builder = SparkSession.builder
+    for key, value in {"spark.app.name": app_name, **settings}.items():
+        builder = builder.config(key, value)
+    if master is not None:
+        builder = builder.master(master)
+    elif "spark.master" not in settings and not jvm.is_running():
+        builder = builder.master(MASTER_DEFAULT)
+    find_jar()
+
+    found, own = _server(url, token, ca, data)
+    try:
+        attach(builder, url=found.url, token=found.token, ca=found.ca)
+        # Launched here and not by the builder, which would put the token on a command line that
+        # every user of the machine can read.
+        jvm.launch({k: v for k, v in _options(builder).items() if k != TOKEN_KEY})
+        spark = builder.getOrCreate()
+        verify(spark)
+    except BaseException:
+        if own is not None:
+            own.stop()
+        raise
+    default.use(Client(found.url, found.token, found.ca))
+    if own is not None:
+        _stop_together(spark, own)
+    return spark
+
+
+def attach(
+    builder: SparkSession.Builder,
+    *,
+    url: str | None = None,
+    token: str | None = None,
+    ca: str | None = None,
+    data: str | Path | None = None,
+) -> SparkSession.Builder:
+    """Add the plug-in to a builder, and the address of a server if one is known.
+
+    Appends to `spark.jars`, and sets the checkpoint file manager; refuses where that would replace
+    one of yours. Without a server the plug-in still serves checkpoints; `data` asks for the running
+    server of that folder and fails without one. Call `verify(spark)` once Spark has started. On a
+    shared machine mind that Spark puts builder options, the token among them, on the command line
+    of its JVM; `session` does not.
+    """
+    need_pyspark()
+    from penstock.spark import jvm
+
+    refuse_connect(_options(builder))
+    jar = find_jar()
+    if jvm.is_running():
+        jvm.check_loaded(_how_to_start(str(jar.path)))
+    file_settings = defaults()
+    told = {**file_settings, **_options(builder)}
+    if told.get(FILE_MANAGER_KEY, FILE_MANAGER) != FILE_MANAGER:
+        raise BadCall(
+            f"{FILE_MANAGER_KEY} is {told[FILE_MANAGER_KEY]} already; one class serves all files "
+            f"of a checkpoint, so unset it or leave penstock out",
+            code="other_file_manager",
+        )
+    if "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", "").split() and not jvm.is_running():
+        raise BadCall(
+            "PYSPARK_SUBMIT_ARGS holds --jars, which hides spark.jars; "
+            f"add {jar.path} to that list",
+            code="hidden_jars",
+        )
+    settings = {
+        "spark.jars": appended(told.get("spark.jars"), str(jar.path)),
+        "spark.plugins": appended(told.get("spark.plugins"), PLUGIN),
+        "spark.sql.extensions": appended(told.get("spark.sql.extensions"), EXTENSIONS),
+        FILE_MANAGER_KEY: FILE_MANAGER,
+        **_where(url, token, ca, data),
+        **_state(told),
+    }
+    cores = local_cores(told.get("spark.master"), os.cpu_count() or 1)
+    if cores is not None:
+        settings["spark.sql.shuffle.partitions"] = str(cores)
+    settings["spark.ui.showConsoleProgress"] = "false"
+    for key in ("spark.sql.shuffle.partitions", "spark.ui.showConsoleProgress"):
+        if key in told:
+            settings.pop(key, None)
+    if "spark.pyspark.python" not in told:
+        # Without it workers run whatever `python3` is first on the path, and time out.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for key, value in settings.items():
+        builder.config(key, value)
+    return builder
+
+
+def verify(spark: SparkSession) -> str:
+    """The plug-in's version in the running session; raises BadCall unless it is ours and in use."""
+    need_pyspark()
+    from penstock.spark import jvm
+
+    version = jvm.check_loaded(_how_to_start(str(find_jar().path)))
+    used = spark.conf.get(FILE_MANAGER_KEY, "")
+    if used != FILE_MANAGER:
+        raise BadCall(
+            f"{FILE_MANAGER_KEY} is {used or 'not set'} in this session; start it from a builder "
+            "that penstock.attach() was called on",
+            code="not_attached",
+        )
+    return version
+
+
+def commit_steps(query: StreamingQuery) -> dict[str, dict[str, float]]:
+    """How long the steps of a running query's commits took, and the waits for them.
+
+    For each step, such as "flush" or "wait for release": "count", "total_ms" and "max_ms". Empty
+    for a query whose commits are made as Spark makes them, and for one that has stopped. Raises
+    BadCall where the query is not one of a JVM with the plug-in.
+    """
+    need_pyspark()
+    from penstock.spark import jvm
+
+    if not jvm.is_running():
+        raise BadCall("no Spark runs in this process; start a query first", code="no_plug_in")
+    return jvm.commit_steps(str(query.id))
+
+
+def _server(
+    url: str | None, token: str | None, ca: str | None, data: str | Path | None
+) -> tuple[Address, server_process.OwnServer | None]:
+    told = address.from_environment() if data is None else None
+    if url is not None or told is not None:
+        named = address.find(url, token, ca)
+        assert named is not None
+        return named, None
+    folder = Path(data if data is not None else address.DATA_DEFAULT).absolute()
+    there = server_process.running(folder)
+    if there is not None:
+        return there, None
+    try:
+        own = server_process.start(folder)
+    except TryAgain:
+        # Another process may have won the folder while ours was starting.
+        there = server_process.running(folder)
+        if there is None:
+            raise
+        return there, None
+    return own.address, own
+
+
+def _where(
+    url: str | None, token: str | None, ca: str | None, data: str | Path | None
+) -> dict[str, str]:
+    if url is not None or (data is None and address.from_environment() is not None):
+        found = address.find(url, token, ca)
+    else:
+        found = server_process.running(Path(data if data is not None else address.DATA_DEFAULT))
+    if found is None:
+        if data is not None:
+            raise address.no_server(data)
+        return {}
+    named = {"spark.penstock.url": found.url, TOKEN_KEY: found.token}
+    return named if found.ca is None else {**named, "spark.penstock.tls.ca": found.ca}
+
+
+def _state(told: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the state store that a commit behind the query needs, where none is set."""
+    if told.get(MODE_KEY) == "sync" or told.get(PROVIDER_KEY, PROVIDER) not in PROVIDERS:
+        return {}
+    settings = {
+        PROVIDER_KEY: PROVIDER,
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    return {key: value for key, value in settings.items() if key not in told}
+
+
+def _how_to_start(jar: str) -> str:
+    from penstock.spark import jvm
+
+    if jvm.is_submitted():
+        script = sys.argv[0] if sys.argv and sys.argv[0] else "SCRIPT"
+        return f"start it with: spark-submit --jars {jar} {script}"
+    return (
+        "call penstock.session() or penstock.attach() before anything else starts Spark in this "
+        f"process; in a shell, start it with: pyspark --jars {jar}"
+    )
+
+
+def _stop_together(spark: SparkSession, own: server_process.OwnServer) -> None:
+    stop_spark = spark.stop
+
+    def stop() -> None:
+        try:
+            stop_spark()
+        finally:
+            default.use(None)
+            own.stop()
+
+    def stop_at_exit() -> None:
+        if own.is_running():
+            # The JVM may be gone already; the server must be stopped all the same.
+            with contextlib.suppress(Exception):
+                stop()
+        own.stop()
+
+    # Spark has no hook for this in Python, and its queries must end before their server does.
+    spark.stop = stop  # type: ignore[method-assign]
+    atexit.register(stop_at_exit)
+
+
+def _options(builder: SparkSession.Builder) -> dict[str, str]:
+    return {key: str(value) for key, value in builder._options.items()}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

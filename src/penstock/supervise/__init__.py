@@ -1,0 +1,1 @@
+"""Restarting a job that failed: the decision, and the process it is about."""

@@ -1,0 +1,243 @@
+"""The figures of the commit suite: ratios within a repeat, and no run that does not count."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from penstock_lab.experiment.latency import Latencies
+from penstock_lab.experiment.record import Run
+from penstock_lab.experiment.report import Figure
+from penstock_lab.experiment.verdicts import Verdict
+from penstock_lab.suites.commit.batches import Timed
+from penstock_lab.suites.commit.cells import Cell
+from penstock_lab.suites.commit.figures import figures
+from penstock_lab.suites.commit.plan import Growth, plan_of
+from penstock_lab.suites.commit.record import Measured, for_file
+from penstock_lab.suites.commit.tables import show
+from penstock_lab.suites.commit.trial import Searched
+from penstock_lab.suites.sustain import Tried
+
+PLAN = plan_of(quick=True)
+JOIN = Cell("lr_join_30_1", "remote20", 0.0, True)
+CATEGORY = Cell("cm_category_60_10", "remote20", 0.0, True)
+PAPER = Cell("cm_category_60_10", "remote20", 3.0, False)
+
+
+def one(
+    cell: Cell,
+    system: str,
+    repeat: int,
+    event_ms: float,
+    batch_ms: float = 100.0,
+    kind: Literal["ok", "wrong", "stalled"] = "ok",
+    rss_mb: float = 500.0,
+) -> Measured:
+    verdict = Verdict(kind, ("why not",) * (kind != "ok"))
+    latency = Latencies(100, event_ms, event_ms, event_ms, event_ms, event_ms)
+    run = Run(cell.query, system, repeat, verdict, cell.rate, 100, latency, lag_ms=[1.0, 2.0])
+    run = msgspec.structs.replace(run, curve=[event_ms] * 101)
+    batches = [Timed(number, number * 1_000, 10, batch_ms, 1.0) for number in range(4)]
+    return Measured(cell, run, batches, [batch_ms] * 4, rss_mb=rss_mb)
+
+
+def by_name(runs: list[Measured], searched: tuple[Searched, ...] = ()) -> dict[str, Figure]:
+    return {figure.name: figure for figure in figures(PLAN, runs, searched)}
+
+
+def test_every_cell_and_system_has_its_five_figures() -> None:
+    found = by_name([one(JOIN, "tuned", 0, 800.0, 300.0, rss_mb=640.0)])
+    name = "lr_join_30_1.remote20.0s.on.tuned"
+    assert found[f"{name}.batch_p50_ms"].value == found[f"{name}.batch_p99_ms"].value == 300.0
+    assert found[f"{name}.event_p50_ms"].value == found[f"{name}.event_p99_ms"].value == 800.0
+    assert found[f"{name}.rss_mb"].value == 640.0
+
+
+def test_a_ratio_is_taken_within_a_repeat_and_the_least_query_is_the_headline() -> None:
+    # repeat          1    2     3 (a slow one, for both)
+    # join   tuned  400  800  4000
+    #        full   100  200   500
+    #        ratio    4    4     8   median 4
+    # category        2    2     2
+    runs = [
+        *(one(JOIN, "tuned", n, ms) for n, ms in enumerate((400.0, 800.0, 4_000.0))),
+        *(one(JOIN, "full", n, ms) for n, ms in enumerate((100.0, 200.0, 500.0))),
+        *(one(CATEGORY, "tuned", n, 400.0) for n in range(3)),
+        *(one(CATEGORY, "full", n, 200.0) for n in range(3)),
+    ]
+    least = by_name(runs)["headline.event_p99_ratio_remote20_min"]
+    assert least.value == 2.0
+    assert "cm_category" in least.what
+    joined = by_name([run for run in runs if run.cell == JOIN])
+    assert joined["headline.event_p99_ratio_remote20_min"].value == 4.0
+    assert joined["headline.event_p99_ratio_remote20_min"].repeats == (4.0, 4.0, 8.0)
+    assert "headline.event_p99_ratio_local_min" not in joined
+
+
+def test_a_run_that_does_not_count_enters_no_ratio() -> None:
+    runs = [
+        one(JOIN, "tuned", 0, 400.0),
+        one(JOIN, "full", 0, 100.0),
+        one(JOIN, "tuned", 1, 400.0),
+        one(JOIN, "full", 1, 1.0, kind="stalled"),
+    ]
+    found = by_name(runs)
+    assert found["headline.event_p99_ratio_remote20_min"].repeats == (4.0,)
+    assert found["headline.runs_stalled"].value == 1
+
+
+def test_a_wrong_answer_is_counted_whatever_it_was_run_for() -> None:
+    wrong = msgspec.structs.replace(one(JOIN, "full", 0, 1.0, kind="wrong"), kind="sustain")
+    found = by_name([one(JOIN, "tuned", 0, 1.0), wrong])
+    assert found["headline.answers_wrong"].value == 1
+    assert "headline.event_p99_ratio_remote20_min" not in found
+
+
+def test_the_papers_figure_is_the_worst_of_its_targets_over_ours_where_that_is_most() -> None:
+    runs = [
+        one(PAPER, "default", 0, 1.0, batch_ms=900.0),
+        one(PAPER, "asyncckpt", 0, 1.0, batch_ms=1_200.0),
+        one(PAPER, "full", 0, 1.0, batch_ms=100.0),
+        one(JOIN, "asyncckpt", 0, 1.0, batch_ms=300.0),
+        one(JOIN, "full", 0, 1.0, batch_ms=100.0),
+    ]
+    found = by_name(runs)["headline.batch_p99_ratio_max"]
+    assert found.value == 12.0
+    assert "every 3 s" in found.what
+
+
+def test_memory_is_compared_over_the_cells_that_both_ran() -> None:
+    runs = [
+        one(JOIN, "tuned", 0, 1.0, rss_mb=400.0),
+        one(JOIN, "full", 0, 1.0, rss_mb=500.0),
+        # Only one of the two ran this, and it takes much memory.
+        one(PAPER, "full", 0, 1.0, rss_mb=9_000.0),
+    ]
+    assert by_name(runs)["headline.memory_full_over_sync"].value == pytest.approx(1.25)
+
+
+def searched(system: str, *tried: tuple[int, bool]) -> Searched:
+    return Searched(JOIN, system, tuple(Tried(rate, held, "held") for rate, held in tried))
+
+
+def test_the_sustained_ratio_is_ours_over_theirs() -> None:
+    found = by_name(
+        [one(JOIN, "full", 0, 1.0)],
+        (
+            searched("tuned", (10_000, True), (20_000, False)),
+            searched("full", (10_000, True), (20_000, True), (40_000, False)),
+        ),
+    )
+    assert found["headline.sustainable_ratio"].value == 2.0
+    assert found["lr_join_30_1.remote20.0s.on.full.sustained_per_s"].value == 20_000
+
+
+def test_one_that_held_no_rate_is_taken_at_the_lowest_it_failed_at() -> None:
+    none = searched("tuned", (10_000, False), (5_000, False))
+    found = by_name([], (none, searched("full", (10_000, True), (20_000, False))))
+    assert found["headline.sustainable_ratio"].value == 2.0
+    found = by_name([], (searched("tuned", (10_000, True)), searched("full", (10_000, False))))
+    assert found["headline.sustainable_ratio"].value == 0.0
+
+
+def test_a_search_that_ended_at_its_highest_rate_says_so() -> None:
+    both = (searched("tuned", (10_000, True)), searched("full", (10_000, True)))
+    assert "ended at the highest" in by_name([], both)["headline.sustainable_ratio"].what
+
+
+def test_spark_as_it_comes_is_seen_to_grow_beside_ours_and_is_not_the_headline() -> None:
+    took = [100.0] * 75 + [300.0] * 25
+    long = msgspec.structs.replace(one(JOIN, "default", 0, 1.0), kind="growth", took_ms=took)
+    found = by_name([long])
+    assert found["lr_join_30_1.remote20.0s.on.default.batch_ms_growth"].value == 3.0
+    assert found["lr_join_30_1.remote20.0s.on.default.batch_ms_spike"].value == 3.0
+    assert "headline.batch_ms_growth" not in found
+
+
+@pytest.mark.parametrize(("batches", "is_there"), [(99, False), (100, True)])
+def test_growth_needs_as_many_batches_as_were_promised(batches: int, is_there: bool) -> None:
+    assert isinstance(PLAN.growth, Growth)
+    took = [100.0] * (batches - 25) + [120.0] * 25
+    run = msgspec.structs.replace(one(JOIN, "full", 0, 1.0), kind="growth", took_ms=took)
+    found = by_name([run])
+    assert ("headline.batch_ms_growth" in found) is is_there
+    if is_there:
+        assert found["headline.batch_ms_growth"].value == pytest.approx(1.2)
+    out = io.StringIO()
+    show(Console(file=out, width=200), PLAN, [run], list(found.values()))
+    assert ("no figure: growth" in out.getvalue()) is not is_there
+
+
+def test_the_goals_are_those_that_were_set() -> None:
+    runs = [
+        one(Cell(cell.query, store, cell.every_s, cell.has_changelog), name, 0, 10.0)
+        for cell in (JOIN, PAPER)
+        for store in ("local", "remote20", "remote80")
+        for name in ("default", "tuned", "asyncckpt", "full")
+    ]
+    found = by_name(runs)
+    bounds = {
+        name.removeprefix("headline."): figure.goal.bound
+        for name, figure in found.items()
+        if figure.goal is not None
+    }
+    assert bounds["event_p99_ratio_local_min"] == 2
+    assert bounds["event_p99_ratio_remote20_min"] == 3
+    assert bounds["event_p99_ratio_remote80_min"] == 5
+    assert bounds["batch_p99_ratio_max"] == 13.4
+    assert bounds["memory_full_over_sync"] == 1
+    assert bounds["answers_wrong"] == 0
+
+
+def test_what_the_location_lacks_at_the_end_is_told() -> None:
+    steps = {
+        "marker": {"count": 9.0, "total_ms": 90.0, "max_ms": 20.0},
+        "copy": {"count": 2.0, "total_ms": 900.0, "max_ms": 500.0},
+    }
+    run = msgspec.structs.replace(one(JOIN, "full", 0, 10.0), steps=steps)
+    assert run.behind_batches == 7
+    assert one(JOIN, "tuned", 0, 10.0).behind_batches is None
+    found = by_name([run])
+    assert found["lr_join_30_1.remote20.0s.on.full.behind_batches"].value == 7
+
+
+def test_the_tables_fit_into_eighty_columns_and_say_what_is_wrong() -> None:
+    steps = {"marker": {"count": 2.0, "total_ms": 30.0, "max_ms": 20.0}}
+    runs = [
+        one(JOIN, "tuned", 0, 12_400.0),
+        one(JOIN, "tuned", 1, 34_100.0),
+        msgspec.structs.replace(one(JOIN, "full", 0, 10_000.0), steps=steps),
+        msgspec.structs.replace(one(JOIN, "full", 1, 10_000.0), steps=steps),
+        one(PAPER, "default", 0, 1.0, kind="wrong"),
+    ]
+    out = io.StringIO()
+    show(Console(file=out, width=80), PLAN, runs, figures(PLAN, runs))
+    text = out.getvalue()
+    assert "\nlr_join_30_1 " in text
+    assert "\n remote20.0s.on " in text
+    assert "(12400-34100)" in text
+    assert "…" not in text
+    assert "15 (20)" in text
+    assert "does not count: cm_category_60_10" in text
+    assert "not in a quick run" in text
+
+
+def test_a_run_in_the_file_has_its_batches_as_columns() -> None:
+    found = for_file(one(JOIN, "full", 0, 100.0))
+    assert found["cell"] == "lr_join_30_1.remote20.0s.on"
+    assert found["batches"]["took_ms"] == [100.0] * 4
+    assert "lag_ms" not in found
+
+
+def test_a_picture_is_drawn_of_what_counts(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
+    from penstock_lab.suites.commit.plot import draw
+
+    runs = [one(JOIN, "tuned", 0, 400.0), one(PAPER, "default", 0, 1.0, kind="wrong")]
+    draw(PLAN, runs, tmp_path / "found.png")
+    assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,118 @@
+"""What `penstock bench commit` will do, before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from penstock.errors import BadCall
+from penstock_lab.cli.bench import bench
+from penstock_lab.experiment.plan import STORES
+from penstock_lab.experiment.systems import CHANGELOG_KEY, MODE_KEY, SYSTEMS
+from penstock_lab.suites.commit.cells import Cell, Group, rotated
+from penstock_lab.suites.commit.plan import QUERIES, plan_of
+from penstock_lab.suites.commit.rig import conf_of
+
+
+def cells(groups: tuple[Group, ...]) -> set[Cell]:
+    return {cell for group in groups for cell in group.cells}
+
+
+def test_a_cell_is_named_by_query_store_trigger_and_changelog() -> None:
+    assert Cell("lr_join_30_1", "local", 0.0, True).name == "lr_join_30_1.local.0s.on"
+    assert Cell("lr_join_30_1", "remote20", 3.0, False).name == "lr_join_30_1.remote20.3s.off"
+    assert Cell("cm_job_30_1", "local", 3.0, True, 1_500).name == "cm_job_30_1@1500.local.3s.on"
+
+
+def test_no_two_cells_of_the_full_run_have_one_name() -> None:
+    plan = plan_of()
+    found = [cell for group in plan.groups for cell in group.cells]
+    assert len({cell.name for cell in found}) == len(found)
+
+
+def test_the_full_run_has_every_query_store_trigger_and_system() -> None:
+    plan = plan_of()
+    wanted = {
+        (query, store, every_s, has_changelog)
+        for query in QUERIES
+        for store in STORES
+        for every_s in (0.0, 3.0)
+        for has_changelog in (True, False)
+    }
+    found = {
+        (one.query, one.store, one.every_s, one.has_changelog)
+        for one in cells(plan.groups)
+        if one.rate == 2_500
+    }
+    assert found == wanted
+    assert {one.query for one in cells(plan.groups) if one.rate == 1_500} == set(QUERIES)
+    assert plan.systems == ("default", "tuned", "asyncckpt", "full")
+    assert plan.growth is not None
+    assert plan.growth.batches_min == 500
+    assert plan.left_out == ()
+
+
+def test_a_quick_run_has_every_store_and_system_and_says_what_it_leaves_out() -> None:
+    plan = plan_of(quick=True)
+    assert {one.store for one in cells(plan.groups)} == set(STORES)
+    assert plan.systems == ("default", "tuned", "asyncckpt", "full")
+    assert plan.repeats >= 3
+    assert plan.growth is not None
+    assert plan.growth.batches_min == 100
+    assert [name for name, _ in plan.growth.each] == ["full", "default"]
+    assert plan.sustain is not None
+    assert plan.left_out
+    assert plan.minutes < 20.5
+
+
+def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() -> None:
+    for plan in (plan_of(), plan_of(quick=True)):
+        for group in plan.groups:
+            assert {one.has_changelog for one in group.cells} == {group.has_changelog}
+            assert ("default" in group.systems) == (not group.has_changelog)
+            assert ("tuned" in group.systems) == group.has_changelog
+
+
+def test_only_what_was_asked_for_is_run() -> None:
+    plan = plan_of(queries=("cm_job_30_1",), stores=("local",), chosen=("tuned",), rate=500)
+    assert plan.systems == ("tuned",)
+    assert {(one.query, one.store, one.rate) for one in cells(plan.groups)} == {
+        ("cm_job_30_1", "local", 500)
+    }
+    assert plan.growth is None
+    assert plan.sustain is None
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--query", "q1"], ["--store", "tape"], ["--system", "penstock"]]
+)
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(arguments: list[str]) -> None:
+    found = CliRunner().invoke(bench, ["commit", "--quick", *arguments])
+    assert isinstance(found.exception, BadCall)
+    assert arguments[1] in found.exception.message
+    assert "it has" in found.exception.message
+
+
+def test_systems_take_turns_in_who_goes_first() -> None:
+    names = ("tuned", "full")
+    assert [rotated(names, repeat, 0)[0] for repeat in range(3)] == ["tuned", "full", "tuned"]
+    assert [rotated(names, 0, place)[0] for place in range(2)] == ["tuned", "full"]
+
+
+def test_only_the_commit_differs_between_tuned_and_full() -> None:
+    tuned, full = SYSTEMS["tuned"].conf, SYSTEMS["full"].conf
+    differs = {key for key in {*tuned, *full} if tuned.get(key) != full.get(key)}
+    assert differs == {
+        MODE_KEY,
+        "spark.sql.streaming.stateStore.providerClass",
+        "spark.sql.streaming.stateStore.checkpointFormatVersion",
+    }
+    assert SYSTEMS["default"].conf[MODE_KEY] == tuned[MODE_KEY] == "sync"
+
+
+def test_every_process_knows_every_store_and_whether_there_is_a_changelog() -> None:
+    conf = conf_of(has_changelog=False)
+    assert conf[CHANGELOG_KEY] == "false"
+    assert "spark.hadoop.fs.remote20.impl" in conf
+    assert "spark.hadoop.fs.remote80.impl" in conf
+    assert conf_of(has_changelog=True)[CHANGELOG_KEY] == "true"

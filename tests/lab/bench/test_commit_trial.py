@@ -1,0 +1,189 @@
+"""The order of runs, and systems that misbehave: each fault is kept, and the others go on."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from rich.console import Console
+
+from penstock.errors import TryAgain
+from penstock_lab.experiment.latency import Sighting
+from penstock_lab.experiment.outlet import Outlet
+from penstock_lab.experiment.record import Noted
+from penstock_lab.suites.commit import suite
+from penstock_lab.suites.commit.batches import Timed
+from penstock_lab.suites.commit.cells import Cell, Group
+from penstock_lab.suites.commit.plan import Growth, Plan, Sustain
+from penstock_lab.suites.commit.rig import Bench, Open, Told
+from penstock_lab.suites.commit.trial import Trial
+from penstock_lab.workloads import send
+from penstock_lab.workloads.sending import Sent
+
+STARTED_MS = 1_000_000
+LOCAL = Cell("lr_join_30_1", "local", 0.0, True)
+REMOTE = Cell("lr_join_30_1", "remote20", 0.0, True)
+PLAN = Plan(
+    (Group(("tuned", "full"), (LOCAL, REMOTE)),),
+    repeats=2,
+    measure_s=4.0,
+    measure_batches=2,
+    warm_up_s=1.0,
+    first_warm_up_s=2.0,
+    again_max=1,
+)
+
+
+def noted(seconds: float, *, lag_ms: float = 1.0, rising: bool = False) -> Noted:
+    """A row every 100 ms, seen 100 ms after it was sent, or ever later."""
+    sent_ms = [STARTED_MS + 100 * n for n in range(int(seconds * 10))]
+    sightings = [
+        Sighting((at + 100 + (at - STARTED_MS) * rising) * 1000, np.array([at * 1000]))
+        for at in sent_ms
+    ]
+    sent = Sent(len(sent_ms), len(sent_ms), seconds, 0, lag_ms, lag_ms, lag_ms, 1.0, 1.0, True)
+    return Noted(sightings, send.Told(sent, STARTED_MS, [lag_ms] * 10), rows_checked=5)
+
+
+class Fake:
+    """A system that notes what it is asked to run, and fails where it is told to."""
+
+    def __init__(self, name: str, asked: list[tuple[str, Cell, float]]) -> None:
+        self.name, self.asked = name, asked
+        self.limit = 1_000_000
+        self.dies_at: Cell | None = None
+        self.late_once = False
+
+    def measure(self, cell: Cell, measure_s: float, warm_up_s: float) -> tuple[Noted, Told]:
+        self.asked.append((self.name, cell, warm_up_s))
+        if cell == self.dies_at:
+            raise TryAgain("Spark did not come back", code="worker_failed")
+        lag_ms, self.late_once = (50.0 if self.late_once else 1.0), False
+        batches = [Timed(n, STARTED_MS + 500 * n, 10, 400.0, 9.0) for n in range(40)]
+        rising = cell.rate > self.limit
+        found = noted(warm_up_s + measure_s, lag_ms=lag_ms, rising=rising)
+        return found, Told(batches, {}, 700.0)
+
+
+def opening(fakes: dict[str, Fake], closed: list[str]) -> Open:
+    @contextlib.contextmanager
+    def open_(plan: Plan, group: Group, name: str, folder: Path) -> Iterator[Bench]:
+        if name not in fakes:
+            raise TryAgain(f"{name} does not start", code="worker_failed")
+        try:
+            yield fakes[name]
+        finally:
+            closed.append(name)
+
+    return open_
+
+
+def fakes_of(*names: str) -> tuple[dict[str, Fake], list[tuple[str, Cell, float]]]:
+    asked: list[tuple[str, Cell, float]] = []
+    return {name: Fake(name, asked) for name in names}, asked
+
+
+def executed(plan: Plan, fakes: dict[str, Fake], folder: Path) -> Trial:
+    trial = Trial(plan, folder, lambda _: None, opening(fakes, []))
+    trial.execute()
+    return trial
+
+
+def test_systems_take_turns_at_every_cell_in_processes_that_stay(tmp_path: Path) -> None:
+    fakes, asked = fakes_of("tuned", "full")
+    closed: list[str] = []
+    Trial(PLAN, tmp_path, lambda _: None, opening(fakes, closed)).execute()
+    assert [(name, cell.store) for name, cell, _ in asked] == [
+        ("tuned", "local"),
+        ("full", "local"),
+        ("full", "remote20"),
+        ("tuned", "remote20"),
+        ("full", "local"),
+        ("tuned", "local"),
+        ("tuned", "remote20"),
+        ("full", "remote20"),
+    ]
+    assert sorted(closed) == ["full", "tuned"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_the_first_run_of_a_process_is_warmed_up_for_longer(tmp_path: Path) -> None:
+    fakes, asked = fakes_of("tuned", "full")
+    executed(PLAN, fakes, tmp_path)
+    assert [warm_up_s for _, _, warm_up_s in asked] == [2.0, 2.0, *[1.0] * 6]
+
+
+def test_batches_of_the_measured_stretch_are_cut_out(tmp_path: Path) -> None:
+    fakes, _ = fakes_of("tuned", "full")
+    second = executed(PLAN, fakes, tmp_path).runs[-1]
+    # Warm-up 1 s, then 4 s: batches of 400 ms that begin every 500 ms, from 1.0 s to 4.5 s.
+    assert len(second.batches) == 40
+    assert len(second.took_ms) == 8
+    assert second.rss_mb == 700.0
+
+
+def test_a_system_that_does_not_start_fails_its_runs_and_no_others(tmp_path: Path) -> None:
+    fakes, _ = fakes_of("tuned")
+    runs = executed(PLAN, fakes, tmp_path).runs
+    assert {(one.system, one.run.verdict.kind) for one in runs} == {
+        ("tuned", "ok"),
+        ("full", "failed"),
+    }
+
+
+def test_a_system_that_cannot_be_replaced_is_not_asked_again(tmp_path: Path) -> None:
+    fakes, asked = fakes_of("tuned", "full")
+    fakes["full"].dies_at = REMOTE
+    runs = executed(PLAN, fakes, tmp_path).runs
+    assert sum(name == "full" for name, _, _ in asked) == 2
+    kinds = [one.run.verdict.kind for one in runs if one.system == "full"]
+    assert kinds == ["ok", "failed", "failed", "failed"]
+
+
+def test_a_run_with_a_late_sender_is_run_once_more(tmp_path: Path) -> None:
+    fakes, _ = fakes_of("tuned", "full")
+    fakes["full"].late_once = True
+    runs = executed(PLAN, fakes, tmp_path).runs
+    first = [one.run.verdict.kind for one in runs if one.system == "full" and one.cell == LOCAL]
+    assert first == ["void: late generator", "ok", "ok"]
+
+
+@pytest.mark.parametrize(("limit", "held"), [(14_000, 10_000), (30_000, 20_000)])
+def test_the_search_finds_the_highest_rate_that_holds(
+    limit: int, held: int, tmp_path: Path
+) -> None:
+    fakes, _ = fakes_of("tuned", "full")
+    fakes["full"].limit = limit
+    plan = msgspec.structs.replace(
+        PLAN, groups=(), sustain=Sustain((REMOTE,), ("full",), 10_000, 80_000, tries_max=3)
+    )
+    trial = executed(plan, fakes, tmp_path)
+    (found,) = trial.searched
+    assert found.held == held
+    assert {one.kind for one in trial.runs} == {"sustain"}
+
+
+def test_the_suite_writes_a_file_a_table_and_whether_it_is_right(tmp_path: Path) -> None:
+    fakes, _ = fakes_of("tuned", "full")
+    plan = msgspec.structs.replace(PLAN, growth=Growth((("full", LOCAL),), 8, 8.0, 1.0))
+    out = io.StringIO()
+    is_right = suite.run(
+        plan,
+        tmp_path,
+        lambda _: None,
+        Outlet(Console(file=out, width=100), tmp_path / "commit.json"),
+        opening=opening(fakes, []),
+    )
+    assert is_right
+    whole = json.loads((tmp_path / "commit.json").read_text())
+    assert whole["suite"] == "commit"
+    assert whole["figures"]["headline.batch_ms_growth"] == 1.0
+    assert whole["figures"]["headline.event_p99_ratio_local_min"] == 1.0
+    assert len(whole["runs"]) == 9
+    assert "headline.memory_full_over_sync" in out.getvalue()

@@ -1,0 +1,151 @@
+"""The figures of a suite: medians, ratios over all pairs, and no run that does not count."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from penstock_lab.experiment.figures import figures
+from penstock_lab.experiment.latency import Latencies
+from penstock_lab.experiment.plan import plan_of
+from penstock_lab.experiment.record import Run
+from penstock_lab.experiment.report import verdict
+from penstock_lab.experiment.suites import SUITES
+from penstock_lab.experiment.tables import show
+from penstock_lab.experiment.verdicts import Verdict
+
+
+def run_of(query: str, system: str, repeat: int, p99: float, kind: str = "ok") -> Run:
+    verdict = msgspec.convert({"kind": kind, "reasons": ["why not"] * (kind != "ok")}, Verdict)
+    latency = Latencies(100, p99 / 2, p99 * 0.9, p99, p99, p99)
+    return Run(query, system, repeat, verdict, 2_000, 100, latency, lag_ms=[1.0, 2.0])
+
+
+def three(query: str, system: str, *p99: float) -> list[Run]:
+    return [run_of(query, system, repeat, value) for repeat, value in enumerate(p99)]
+
+
+RUNS = [
+    *three("q1", "default", 300, 310, 900),
+    *three("q1", "tuned", 200, 240, 800),
+    *three("q1", "penstock", 100, 200, 400),
+    *three("q18", "default", 300, 300, 300),
+    *three("q18", "tuned", 90, 90, 90),
+    *three("q18", "penstock", 100, 100, 100),
+]
+
+
+def test_every_figure_a_reader_was_promised_is_there() -> None:
+    found = {one.name: one.value for one in figures(RUNS)}
+    for query in ("Q1", "Q18"):
+        for system in ("default", "tuned", "penstock"):
+            assert f"{query}.{system}.p50_ms" in found
+            assert f"{query}.{system}.p99_ms" in found
+    assert found["Q1.tuned.p99_ms"] == 240
+    assert found["Q1.penstock.p50_ms"] == 100
+    assert found["generator_lag_ms_p99"] == 2.0
+    assert found["headline.answers_wrong"] == 0
+
+
+def test_a_ratio_is_the_middle_of_all_pairs_of_runs_and_shows_every_repeat() -> None:
+    # repeat         1    2    3 (a slow one, for all)
+    # tuned        200  240  800
+    # penstock     100  200  400     within a repeat: 2.0  1.2  2.0
+    # 200, 240, 800 over each of 100, 200, 400: 0.5 0.6 1 1.2 [2] 2 2.4 4 8
+    found = {one.name: one for one in figures(RUNS)}
+    assert found["Q1.ratio_p99_vs_tuned"].repeats == (2.0, 1.2, 2.0)
+    assert found["Q1.ratio_p99_vs_tuned"].value == pytest.approx(2.0)
+    assert found["Q18.ratio_p99_vs_tuned"].value == pytest.approx(0.9)
+    assert found["headline.ratio_p99_vs_tuned_min"].value == pytest.approx(0.9)
+
+
+def test_one_disturbed_run_does_not_decide_a_ratio() -> None:
+    for disturbed in ("tuned", "penstock"):
+        runs = [
+            *three("q1", "tuned", 100, 100, 900 if disturbed == "tuned" else 100),
+            *three("q1", "penstock", 100, 100, 900 if disturbed == "penstock" else 100),
+        ]
+        found = {one.name: one for one in figures(runs)}
+        assert found["Q1.ratio_p99_vs_tuned"].value == pytest.approx(1.0)
+
+
+def test_a_ratio_turned_round_is_its_inverse() -> None:
+    one, other = (110.0, 90.0), (100.0, 130.0, 80.0)
+    there = [*three("q1", "tuned", *one), *three("q1", "penstock", *other)]
+    back = [*three("q1", "tuned", *other), *three("q1", "penstock", *one)]
+    values = [
+        next(f.value for f in figures(runs) if f.name == "Q1.ratio_p99_vs_tuned")
+        for runs in (there, back)
+    ]
+    assert values[0] * values[1] == pytest.approx(1.0)
+
+
+def test_the_least_ratio_says_whose_it_is_and_in_how_many_repeats_it_misses() -> None:
+    runs = [*three("q1", "tuned", 80, 100, 80), *three("q1", "penstock", 100, 100, 100)]
+    least = next(one for one in figures(runs) if one.name == "headline.ratio_p99_vs_tuned_min")
+    assert least.what.endswith("Q1")
+    assert least.repeats == (0.8, 1.0, 0.8)
+    assert verdict(least).plain == "missed in 2 of 3"
+
+
+@pytest.mark.parametrize(
+    ("kind", "headline"),
+    [
+        ("wrong", "headline.answers_wrong"),
+        ("stalled", "headline.runs_stalled"),
+        ("failed", "headline.runs_failed"),
+        ("void: late generator", "headline.runs_void"),
+    ],
+)
+def test_a_run_that_does_not_count_is_counted_apart_and_enters_no_figure(
+    kind: str, headline: str
+) -> None:
+    bad = run_of("q1", "penstock", 2, 9_999, kind)
+    kept = [run for run in RUNS if (run.query, run.system, run.repeat) != ("q1", "penstock", 2)]
+    found = {one.name: one for one in figures([*kept, bad])}
+    assert found[headline].value == 1
+    assert found["Q1.penstock.p99_ms"].repeats == (100.0, 200.0)
+    assert found["Q1.ratio_p99_vs_tuned"].repeats == (2.0, 1.2)
+
+
+def test_a_system_without_a_run_that_counts_has_no_figure_rather_than_a_made_up_one() -> None:
+    bad = [run_of("q1", "penstock", n, 100, "wrong") for n in range(3)]
+    found = {one.name for one in figures([*three("q1", "tuned", 1, 2, 3), *bad])}
+    assert "Q1.penstock.p99_ms" not in found
+    assert "Q1.ratio_p99_vs_tuned" not in found
+    assert "headline.ratio_p99_vs_tuned_min" not in found
+
+
+def test_the_table_shows_ratio_spread_and_what_does_not_count() -> None:
+    runs = [*RUNS, run_of("q1", "penstock", 2, 50, "stalled")]
+    said = io.StringIO()
+    plan = plan_of(SUITES["nexmark"], quick=True, queries=("q1", "q18"))
+    show(Console(file=said, width=80), plan, runs, figures(runs), [("tuned-files", "q18", "no")])
+    text = said.getvalue()
+    assert "…" not in text
+    assert "2.00 (1.20-2.00)" in text
+    assert "240 (200-800)" in text
+    assert "3/4" in text
+    assert "does not count: Q1 on penstock, repeat 3: stalled: why not" in text
+    assert "not run: Q18 on tuned-files: no" in text
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("width", [80, 120])
+def test_nothing_of_the_table_is_cut_off_however_long_the_names_and_times_are(
+    suite: str, width: int
+) -> None:
+    plan = plan_of(SUITES[suite])
+    runs = [
+        msgspec.structs.replace(run, past_window=run.latency)
+        for query in plan.queries
+        for system in plan.systems
+        for run in three(query, system, 12_300, 10_431, 13_900)
+    ]
+    said = io.StringIO()
+    show(Console(file=said, width=width), plan, runs, figures(runs))
+    assert "…" not in said.getvalue()
+    assert said.getvalue().count("(10431-13900)") == len(plan.queries) * len(plan.systems)

@@ -1,0 +1,95 @@
+"""The log suite: its figures, without running it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from penstock.errors import BadCall
+from penstock_lab.baselines.task_graph import q8
+from penstock_lab.experiment import jetstream
+from penstock_lab.experiment.outlet import Outlet
+from penstock_lab.suites.log import suite
+from penstock_lab.suites.log.figures import figures
+from penstock_lab.suites.log.plan import QUICK, SIZES, WRITERS
+from penstock_lab.suites.log.recovery import steps
+
+
+def runs() -> list[dict[str, Any]]:
+    cells = [f"{size}.w{writers}" for size in SIZES for writers in WRITERS]
+    per = {"append_per_s": 100.0, "append_ms_p50": 1.0, "append_ms_p99": 3.0}
+    found: list[dict[str, Any]] = []
+    for repeat in range(3):
+        for backend in QUICK.backends:
+            one = {"backend": backend, "repeat": repeat}
+            found.append({"measured": "appends", **one, **dict.fromkeys(cells, per)})
+            found.append(
+                {"measured": "deliver", **one, "deliver_ms_p50": 2.0 + repeat, "deliver_ms_p99": 9}
+            )
+    start = {
+        f"{size}_{state}_ms": values
+        for state in ("cold", "warm", "cold_open", "warm_open")
+        for size, values in (("small", [100.0, 200.0]), ("large", [150.0, 240.0]))
+    }
+    for number, backend in enumerate(QUICK.backends):
+        few, many = [100, 110, 50], [95, 100 + number, 50]
+        of = {"backend": backend}
+        found.append({"measured": "tags", **of, "few_mb_per_s": few, "many_mb_per_s": many})
+        found.append({"measured": "starts", **of, **start})
+        recovery = {"without_ms": [1000.0 + 200 * number], "with_ms": [200.0]}
+        log = {"without_log_ms": [800.0], "with_log_ms": [40.0]}
+        found.append({"measured": "recovery", **of, **recovery, **log})
+    return found
+
+
+def test_the_figures_have_the_names_and_are_medians() -> None:
+    found = {one.name: one for one in figures(QUICK, runs())}
+    for backend in ("embedded", "jetstream"):
+        for size in ("100B", "16KiB", "128KiB"):
+            for writers in ("w1", "w16"):
+                for key in ("append_per_s", "append_ms_p50", "append_ms_p99"):
+                    assert f"{backend}.{size}.{writers}.{key}" in found
+        assert found[f"{backend}.deliver_ms_p50"].value == 3.0
+        assert f"{backend}.deliver_ms_p99" in found
+    assert found["headline.tag_read_ratio"].value == pytest.approx(0.95)
+    assert found["headline.start_ratio"].value == 1.2
+    assert found["headline.recovery_ratio"].value == 5.0
+    assert found["recovery_log_ratio"].value == 20.0
+    assert found["recovery_log_ms"].value == 40.0
+
+
+def test_what_sums_the_log_up_is_the_embedded_one_and_jetstream_has_its_own_without_goals() -> None:
+    found = {one.name: one for one in figures(QUICK, runs())}
+    assert found["headline.recovery_ratio"].goal is not None
+    assert found["jetstream.recovery_ratio"].value == 6.0
+    assert found["jetstream.tag_read_ratio"].value == pytest.approx(0.95)
+    assert found["jetstream.tag_read_many_mb_per_s"].value == 95
+    assert "0.2 GB over 0.02 GB" in found["jetstream.start_ratio"].what
+    assert "2 GB over 0.2 GB" in found["headline.start_ratio"].what
+    of_jetstream = [one for one in found.values() if one.name.startswith("jetstream.")]
+    assert all(one.goal is None for one in of_jetstream)
+
+
+def test_a_run_cut_short_has_the_figures_it_came_to() -> None:
+    assert figures(QUICK, []) == []
+    assert {one.name.split(".")[0] for one in figures(QUICK, runs()[:1])} == {"embedded"}
+
+
+def test_the_rows_that_are_recovered_are_the_workloads() -> None:
+    made = list(steps(rate=5_000, seconds=1, step_ms=100))
+    assert len(made) == 10
+    kinds = [row[0] for rows in made for row in rows]
+    assert (kinds.count(q8.PERSON), kinds.count(q8.AUCTION)) == (100, 300)
+
+
+def test_a_backend_that_cannot_run_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jetstream, "nats_program", lambda: None)
+    with pytest.raises(BadCall, match="there is no nats-server here"):
+        suite.run(QUICK, tmp_path, print, Outlet(Console(file=io.StringIO())))
+    assert list(tmp_path.iterdir()) == []

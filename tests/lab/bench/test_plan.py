@@ -1,0 +1,126 @@
+"""What a command line becomes, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from penstock.errors import BadCall
+from penstock_lab.cli.bench import bench
+from penstock_lab.experiment import needs
+from penstock_lab.experiment.harness import skipped
+from penstock_lab.experiment.plan import plan_of
+from penstock_lab.experiment.suites import SUITES, Window, key_of, suite_of, window_of
+from penstock_lab.experiment.systems import MODE_KEY, SYSTEMS
+from penstock_lab.queries import named
+
+
+def test_a_quick_nexmark_run_has_the_queries_and_systems_it_names() -> None:
+    plan = plan_of(SUITES["nexmark"], quick=True)
+    assert plan.queries == ("q1", "q3", "q4", "q5", "q8", "q18")
+    assert plan.systems == ("default", "tuned", "penstock")
+    assert plan.repeats == 3
+
+
+def test_a_full_run_has_every_query_and_the_file_systems_too() -> None:
+    plan = plan_of(SUITES["nexmark"])
+    assert len(plan.queries) == 12
+    assert plan.systems == ("default", "tuned", "penstock", "default-files", "tuned-files")
+    assert plan.repeats >= 5
+
+
+def test_queries_are_found_in_any_case_and_named_once() -> None:
+    assert plan_of(SUITES["nexmark"], queries=("Q18", "q18", "Q1")).queries == ("q18", "q1")
+    assert key_of("q18") == "Q18"
+    assert key_of("lr_join_30_5") == "lr_join_30_5"
+    assert suite_of("LR_JOIN_30_5").name == "linearroad"
+
+
+def test_the_systems_differ_in_what_they_say_and_in_nothing_else() -> None:
+    default, tuned, ours = (SYSTEMS[name].conf for name in ("default", "tuned", "penstock"))
+    assert set(default) == {"spark.sql.streaming.stateStore.providerClass", MODE_KEY}
+    assert default.items() < tuned.items()
+    # Ours takes its provider and its mode from the plug-in's own defaults.
+    assert set(tuned) - set(default) > set(ours)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nexmark", "--query", "q99"], "nexmark has no query q99; it has q1, q2"),
+        (["nexmark", "--system", "flink"], "there is no system 'flink'; there is default, tuned"),
+        (["cluster", "--store", "moon"], "there is no store 'moon'; there is local, remote20"),
+        (["sustain", "--query", "q99"], "there is no query 'q99'; there is q1"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_those_there_are(arguments: list[str], said: str) -> None:
+    with pytest.raises(BadCall, match=said):
+        CliRunner().invoke(bench, arguments, standalone_mode=False, catch_exceptions=False)
+
+
+def test_a_rate_of_nothing_is_refused() -> None:
+    said = CliRunner().invoke(bench, ["nexmark", "--rate", "0"])
+    assert said.exit_code == 2
+    assert "--rate" in said.output
+
+
+def test_updating_queries_are_not_run_on_files_and_it_is_said_why() -> None:
+    plan = plan_of(SUITES["nexmark"], queries=("q1", "q18"), chosen=("tuned", "tuned-files"))
+    assert skipped(plan) == [
+        ("tuned-files", "q18", "q18 updates rows, and Spark's file sink only appends")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "window"),
+    [
+        ("q1", None),
+        ("q18", None),
+        ("q5", Window("ends_at", 4_000)),
+        ("q8", Window("starts_at", 14_000)),
+        ("lr_join_30_5", None),
+        ("lr_count_20_5", Window("starts_at", 21_000)),
+        ("cm_category_60_10", Window("starts_at", 61_000)),
+        ("ysb", None),
+    ],
+)
+def test_when_a_window_can_close_is_known_of_every_query_that_waits_for_it(
+    query: str, window: Window | None
+) -> None:
+    assert window_of(named(query)) == window
+
+
+@pytest.mark.parametrize("name", [name for suite in SUITES.values() for name in suite.queries])
+def test_every_query_of_every_suite_is_fed_by_its_generator(name: str) -> None:
+    from penstock_lab.workloads.load import WORKLOADS
+
+    suite = suite_of(name)
+    query = named(name)
+    assert set(query.inputs) <= set(WORKLOADS[suite.workload].schemas)
+    window_of(query)
+
+
+def test_a_missing_package_is_said_with_how_to_get_it() -> None:
+    plan = plan_of(SUITES["nexmark"], quick=True)
+    with pytest.raises(BadCall, match=r"duckdb is not installed.*pip install 'duckdb'"):
+        needs.require_all(plan, plot=False, has=lambda name: name != "duckdb")
+    with pytest.raises(BadCall, match=r"matplotlib.*pip install 'penstock\[plot\]'"):
+        needs.require_all(plan, plot=True, has=lambda name: name != "matplotlib")
+    with pytest.raises(BadCall, match="Redis"):
+        needs.require_all(
+            plan_of(SUITES["ysb"], quick=True), plot=False, has=lambda name: name != "redis"
+        )
+
+
+def test_a_redis_that_is_not_there_is_said_in_a_sentence() -> None:
+    with pytest.raises(BadCall, match=r"no Redis answers at 127.0.0.1:1 .*redis-server"):
+        needs.require_redis("redis://127.0.0.1:1/0")
+
+
+def test_a_port_in_use_is_said_in_a_sentence() -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BadCall, match=f"port {port} on 127.0.0.1 cannot be had"):
+            needs.require_port(port=port)

@@ -1,0 +1,143 @@
+"""One run around a system made up for the test: the server, the sender and the reader are real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from penstock.client import Client
+from penstock.client.address import Address
+from penstock.errors import TryAgain
+from penstock_lab.experiment import rig
+from penstock_lab.experiment.checks import Check, Found
+from penstock_lab.experiment.children import Late
+from penstock_lab.experiment.driver import Drain, Setup, Start
+from penstock_lab.experiment.plan import plan_of
+from penstock_lab.experiment.record import Noted, Run, run_of
+from penstock_lab.experiment.suites import SUITES
+
+PLAN = msgspec.structs.replace(
+    plan_of(SUITES["nexmark"], quick=True, queries=("q1",), chosen=("tuned",), rate=500),
+    warm_up_s=0.2,
+    measure_s=0.6,
+    stall_s=2.0,
+)
+
+
+class Made:
+    """A Spark that copies bids when it is asked to drain, or does what a test wants instead."""
+
+    started = 0
+    on_drain: Callable[[Made], None] = lambda self: self.copy()
+
+    def __init__(self, setup: Setup, address: Address | None) -> None:
+        assert address is not None
+        self.client = Client(address.url, address.token)
+        self.streams: dict[str, str] = {}
+        type(self).started += 1
+
+    def wait_ready(self) -> None: ...
+
+    def stop(self, *, at_once: bool = False) -> None:
+        self.client.close()
+
+    def kill(self) -> None:
+        self.client.close()
+
+    def ask(self, command: object, timeout_s: float) -> dict[str, Any]:
+        if isinstance(command, Start):
+            self.streams = command.streams
+            return {"ids": {"q1": "any"}}
+        if isinstance(command, Drain):
+            type(self).on_drain(self)
+        return {"phases": {"q1": {"batches": 1.0}}}
+
+    def copy(self) -> None:
+        bids = self.client.read(self.streams["bids"])
+        price = pa.array([Decimal(1)] * bids.num_rows, pa.decimal128(23, 3))
+        kept = bids.select(["auction", "bidder", "date_time", "sent_at"])
+        self.client.append(self.streams["q1"], kept.append_column("price", price))
+
+
+def judged(noted: Noted) -> Run:
+    return run_of("q1", "tuned", 0, PLAN.rate, noted, PLAN.frame(PLAN.warm_up_s))
+
+
+def right(*_: object) -> Found:
+    return Found(100, 0)
+
+
+def run_with(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    on_drain: Callable[[Made], None] = lambda made: made.copy(),
+    check: Check = right,
+) -> tuple[Run, type[Made]]:
+    made = type("MadeHere", (Made,), {"started": 0, "on_drain": on_drain})
+    monkeypatch.setattr(rig, "Engine", made)
+    with rig.Rig(PLAN, "tuned", folder, check) as one:
+        noted = one.run("q1", PLAN.warm_up_s)
+    return judged(noted), made
+
+
+def test_a_run_is_measured_from_the_intended_send_to_the_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = run_with(monkeypatch, tmp_path)
+    assert run.verdict.kind in ("ok", "void: late generator"), run.verdict
+    assert run.sent is not None
+    assert run.sent.rows == 500 * 0.8 * 0.92
+    # All were shown at the end, so the oldest of those measured had waited for most of the run.
+    assert run.latency is not None
+    assert run.latency.rows == pytest.approx(500 * 0.6 * 0.92, abs=30)
+    assert run.latency.max >= 500
+    assert run.phases == {"q1": {"batches": 1.0}}
+    assert run.rows_checked == 100
+
+
+def test_a_system_that_never_works_off_what_was_sent_is_stalled_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(made: Made) -> None:
+        made.copy()
+        raise Late("Spark did not answer", code="no_answer")
+
+    run, made = run_with(monkeypatch, tmp_path, never)
+    assert run.verdict.kind == "stalled"
+    assert made.started == 2
+    assert run.rows_checked == 100, "its answer is checked all the same"
+
+
+def test_a_system_that_shows_nothing_is_stalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = run_with(monkeypatch, tmp_path, lambda _: None)
+    assert run.verdict.kind == "stalled"
+    assert "no result was seen" in str(run.verdict)
+
+
+def test_a_query_that_dies_is_failed_with_what_spark_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(made: Made) -> None:
+        raise TryAgain("q1 has ended; Spark said: out of memory", code="query_failed")
+
+    run, made = run_with(monkeypatch, tmp_path, dies)
+    assert run.verdict.kind == "failed"
+    assert "out of memory" in str(run.verdict)
+    assert made.started == 1
+
+
+def test_an_answer_that_differs_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def differs(*_: object) -> Found:
+        return Found(100, 3, ("q1, batch 2: expected but not committed price=1",))
+
+    run, _ = run_with(monkeypatch, tmp_path, check=differs)
+    assert run.verdict.kind == "wrong"
+    assert run.differences == ["q1, batch 2: expected but not committed price=1"]

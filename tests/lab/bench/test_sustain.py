@@ -1,0 +1,151 @@
+"""The search for the highest rate that holds, without running anything."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from rich.console import Console
+
+from penstock.errors import BadCall
+from penstock_lab.experiment.harness import Bench
+from penstock_lab.experiment.latency import Latencies, Sighting
+from penstock_lab.experiment.outlet import Outlet
+from penstock_lab.experiment.plan import Plan
+from penstock_lab.experiment.record import Noted, Run
+from penstock_lab.experiment.verdicts import Verdict
+from penstock_lab.suites import sustain
+from penstock_lab.suites.sustain import (
+    PRECISION,
+    Tried,
+    figure,
+    how,
+    is_sustained,
+    next_rate,
+    search_of,
+    steps,
+)
+from penstock_lab.workloads.send import Told
+from penstock_lab.workloads.sending import Sent
+
+
+def searched(capacity: int, first: int = 5_000, rate_max: int = 160_000, tries: int = 12) -> int:
+    tried: list[Tried] = []
+    while (rate := next_rate(tried, first, rate_max, tries)) is not None:
+        assert all(rate != one.rate for one in tried), "no rate is worth a second try"
+        tried.append(Tried(rate, rate <= capacity))
+    assert len(tried) <= tries
+    return max((one.rate for one in tried if one.is_sustained), default=0)
+
+
+@pytest.mark.parametrize("capacity", [300, 1_000, 4_999, 5_000, 7_200, 33_000, 81_000, 159_999])
+def test_the_rate_found_holds_and_one_a_little_higher_does_not(capacity: int) -> None:
+    found = searched(capacity)
+    assert found <= capacity
+    assert capacity <= found * PRECISION + 1
+
+
+def test_a_system_faster_than_the_highest_rate_is_not_pushed_beyond_it() -> None:
+    assert searched(10**9, rate_max=40_000) == 40_000
+
+
+def test_a_system_that_holds_no_rate_ends_the_search() -> None:
+    assert searched(0, tries=20) == 0
+
+
+def run_with(slope: float | None, kind: str = "ok") -> Run:
+    latency = Latencies(1, 1.0, 1.0, 1.0, 1.0, 1.0)
+    verdict = msgspec.convert({"kind": kind}, Verdict)
+    return Run("q1", "tuned", 0, verdict, 5_000, 1, latency, slope_ms_per_s=slope)
+
+
+@pytest.mark.parametrize(
+    ("slope", "kind", "held"),
+    [
+        (0.0, "ok", True),
+        (-300.0, "ok", True),
+        (49.0, "ok", True),
+        (51.0, "ok", False),
+        (None, "ok", False),
+        (0.0, "wrong", False),
+        (0.0, "stalled", False),
+    ],
+)
+def test_a_rate_holds_if_the_run_counts_and_latency_does_not_rise(
+    slope: float | None, kind: str, held: bool
+) -> None:
+    assert is_sustained(run_with(slope, kind)) is held
+
+
+def test_the_figure_is_named_by_query_and_system_and_says_what_stopped_it() -> None:
+    search = search_of(("q18",), ("tuned",), quick=True)
+    (plan,) = search.plans
+    rises = Tried(10_000, False, "latency rises")
+    found = figure(plan, [Tried(5_000, True, "held"), rises, Tried(7_500, True, "held")])
+    assert (found.name, found.value) == ("Q18.tuned.sustained_per_s", 7_500)
+    assert found.what.endswith("at 10,000 latency rises")
+
+
+def test_a_system_that_held_every_rate_is_not_said_to_be_at_its_limit() -> None:
+    (plan,) = search_of(("q18",), ("tuned",), quick=True).plans
+    assert "the limit is higher" in figure(plan, [Tried(5_000, True), Tried(10_000, True)]).what
+
+
+def test_how_a_rate_went_is_told_in_words() -> None:
+    late = Verdict("void: late generator", ("the sender's lag p99 is 90 ms, over 20 ms",))
+    assert how(run_with(0.0)) == "held"
+    assert how(run_with(99.0)) == "latency rises"
+    assert how(run_with(None)) == "too few results to tell"
+    assert "the sender's lag" in how(msgspec.structs.replace(run_with(0.0), verdict=late))
+
+
+def test_a_search_covers_every_pair_of_query_and_system() -> None:
+    search = search_of((), (), quick=True, rate_max=20_000)
+    pairs = {(plan.queries, plan.systems) for plan in search.plans}
+    assert len(pairs) == len(search.plans) == 4
+    assert steps(search) == 4 * search.tries_max
+    assert search.rate_max == 20_000
+    assert len(search_of((), (), quick=False).plans) == 6
+
+
+def test_a_query_that_needs_more_than_a_rate_is_refused() -> None:
+    with pytest.raises(BadCall, match="ysb"):
+        search_of(("ysb",), (), quick=True)
+
+
+class Limited:
+    """A system that works off so many events a second and falls behind beyond that."""
+
+    def __init__(self, plan: Plan, capacity: int) -> None:
+        self.plan, self.capacity = plan, capacity
+
+    def run(self, query_name: str, warm_up_s: float, rate: int | None = None) -> Noted:
+        slower = max(1.0, (rate or self.plan.rate) / self.capacity)
+        sent_us = [int(n * 1e5) for n in range(int((warm_up_s + self.plan.measure_s) * 10))]
+        seen = [Sighting(int(at * slower) + 200_000, np.array([at])) for at in sent_us]
+        sent = Sent(1, 1, 1.0, 0, 1.0, 1.0, 1.0, 1.0, 1.0, True)
+        return Noted(seen, Told(sent, 0, [1.0]), rows_checked=1)
+
+
+def test_a_search_finds_and_writes_what_a_system_can_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sustain, "require_all", lambda *_, **__: None)
+
+    @contextlib.contextmanager
+    def opening(plan: Plan, name: str, folder: Path) -> Iterator[Bench]:
+        yield Limited(plan, {"tuned": 11_000, "penstock": 30_000}[name])
+
+    search = search_of(("q1",), ("tuned", "penstock"), quick=False)
+    path = tmp_path / "sustain.json"
+    console = Console(file=io.StringIO(), width=160)
+    sustain.run(search, tmp_path, lambda _: None, Outlet(console, path), opening)
+    found = json.loads(path.read_text())["figures"]
+    assert found["Q1.tuned.sustained_per_s"] == pytest.approx(11_000, rel=0.2)
+    assert found["Q1.penstock.sustained_per_s"] == pytest.approx(30_000, rel=0.2)

@@ -1,0 +1,145 @@
+"""Tasks whose input waits for a marker longer than they can remember it: it is read again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from penstock.clock import SYSTEM_CLOCK
+from penstock.errors import BadCall
+from penstock.log.raw.classify import Bounds
+from penstock.model.ids import Instance, Lsn
+from penstock.model.task_records import Progress, encode_control
+from penstock_lab.baselines.task_graph import q4
+from penstock_lab.baselines.task_graph.graph import Task
+from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.messages import Rows, encode
+from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
+from penstock_lab.baselines.task_graph.reader import Reader
+from penstock_lab.baselines.task_graph.task import Timing
+from support.log.raw_log import run, until
+
+GRAPH = q4.graph(tasks=1)
+TASK = Task("r", "mean", 0)
+IN, OUT = GRAPH.tags("r", "rises")[0], GRAPH.tags("r", "q4")[0]
+PRICES = range(1, 13)
+BOUNDS = {
+    "room for all": Bounds(),
+    "no room for payloads": Bounds(unknown_bytes_max=1),
+    "room for three entries": Bounds(unknown_max=3),
+    "room for one entry": Bounds(unknown_max=1),
+}
+
+
+def task(port: Port, name: str, bounds: Bounds) -> MarkerRun:
+    made = MarkerRun(GRAPH, TASK, port, Timing(1.0), SYSTEM_CLOCK, name)
+    made.bounds = bounds
+    return made
+
+
+def rows(price: int) -> bytes:
+    return encode(Rows(price, [(price, 10, price, 1, price)]))
+
+
+async def produce(port: Port, producer: str, prices: list[int], first: int) -> None:
+    """Rows that wait for the marker of their producer."""
+    for seq, price in enumerate(prices, first):
+        await port.append((IN,), rows(price), producer=producer, instance=Instance(1), seq=seq)
+
+
+async def mark(port: Port, producer: str, first: int, last: int) -> Lsn:
+    marker = Progress(producer, Instance(1), first, last, {})
+    return await port.append((IN,), encode_control(marker), producer=producer, instance=Instance(1))
+
+
+async def answered(port: Port, bounds: Bounds) -> list[list[int]]:
+    """Two producers by turns, and rows that count at once before, between and after them."""
+    reader, one = Reader("marker", SYSTEM_CLOCK), task(port, "one", bounds)
+    await port.subscribe((OUT,), 0, reader.receive)
+    await one.recover()
+    await port.append((IN,), rows(100))
+    for price in PRICES:
+        await produce(port, f"p{price % 2}", [price], price)
+    await mark(port, "p0", 1, 12)
+    await port.append((IN,), rows(200))
+    await mark(port, "p1", 1, 11)
+    last = await port.append((IN,), rows(300))
+    await until(lambda: one._inputs.saved().first > last and one._reading is None)
+    await one.commit()
+    await until(lambda: reader.rows == len(PRICES) + 3)
+    return [row for seen in reader.seen for row in seen.rows]
+
+
+@pytest.mark.parametrize("room", BOUNDS)
+def test_what_there_was_no_room_for_counts_once_and_in_its_place(room: str, tmp_path: Path) -> None:
+    found: dict[str, list[list[int]]] = {}
+
+    def story(name: str, folder: Path) -> None:
+        async def tell(port: Port) -> None:
+            found[name] = await answered(port, BOUNDS[name])
+
+        folder.mkdir()
+        run(folder, tell)
+
+    story("room for all", tmp_path / "all")
+    story(room, tmp_path / "room")
+    assert found[room] == found["room for all"]
+
+
+def test_a_commit_waits_for_what_is_being_read_again(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = task(port, "one", Bounds(unknown_max=1))
+        await one.recover()
+        await produce(port, "p", [1, 2, 3, 4], 1)
+        marked = await mark(port, "p", 1, 4)
+        await until(lambda: one._reading is not None or one.is_dirty)
+        await one.commit()
+        await until(lambda: one.commits == 1)
+        # All of what the marker covers, and its place as the position.
+        new = task(port, "new", Bounds(unknown_max=1))
+        await new.recover()
+        assert new._inputs.saved().position == marked
+        assert new.state.snapshot() == one.state.snapshot()
+        await asyncio.sleep(0.05)
+        assert not new.is_dirty, "nothing of it counts a second time"
+
+    run(tmp_path, story)
+
+
+def test_a_change_log_with_longer_spans_than_there_is_room_for_is_replayed(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = task(port, "one", Bounds())
+        await one.recover()
+        for number in range(1, 7):
+            await port.append((IN,), rows(number))
+            await until(lambda: one.is_dirty)
+            one.send_all()
+            one.is_dirty = number == 6
+        await one.commit()
+        for bounds in BOUNDS.values():
+            new = task(port, f"new {bounds}", bounds)
+            await new.recover()
+            assert new.changes_replayed >= 6
+            assert new.state.snapshot() == one.state.snapshot()
+
+    run(tmp_path, story)
+
+
+def test_a_read_that_fails_ends_the_task_with_its_reason(tmp_path: Path) -> None:
+    async def story(port: Port) -> None:
+        one = task(port, "one", Bounds(unknown_bytes_max=1))
+        await one.recover()
+
+        async def gone(lsn: Lsn) -> None:
+            raise BadCall(f"there is no entry {lsn}", code="unknown_entries")
+
+        one.port.entry = gone  # type: ignore[method-assign, assignment]
+        await produce(port, "p", [1], 1)
+        await mark(port, "p", 1, 1)
+        await until(lambda: one._reading is not None)
+        with pytest.raises(BadCall, match="there is no entry"):
+            await one.commit()
+
+    run(tmp_path, story)

@@ -1,0 +1,35 @@
+"""The events a task graph is fed."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import BadCall
+from penstock_lab.baselines.task_graph import q4, q8
+from penstock_lab.baselines.task_graph.messages import Rows, decode
+from penstock_lab.baselines.task_graph.sources import load_of, stamped, ticks
+
+
+def test_rows_carry_the_time_they_were_meant_to_be_sent_before_their_padding() -> None:
+    made = ticks("q4", load_of("q4", 1_000, 0.1, seed=7, tick_ms=10))
+    assert [tick.due_us for tick in made] == list(range(0, 100_000, 10_000))
+    found = decode(stamped(made[1], 5_000))
+    assert isinstance(found, Rows)
+    assert isinstance(found.rows, list)
+    assert {row[-2] for row in found.rows} == {5_000}
+    assert all(isinstance(row[-1], str) for row in found.rows)
+    assert found.clock_us == max(row[3] for row in found.rows)
+
+
+def test_a_query_is_sent_what_it_reads_and_nothing_else() -> None:
+    rows = [row for tick in ticks("q4", load_of("q4", 1_000, 1.0, 7, 10)) for row in tick.rows]
+    kinds = [row[0] for row in rows]
+    assert (kinds.count(q4.AUCTION), kinds.count(q4.BID)) == (60, 920)
+    rows = [row for tick in ticks("q8", load_of("q8", 1_000, 1.0, 7, 10)) for row in tick.rows]
+    kinds = [row[0] for row in rows]
+    assert (kinds.count(q8.PERSON), kinds.count(q8.AUCTION)) == (20, 60)
+
+
+def test_a_query_without_a_source_is_refused() -> None:
+    with pytest.raises(BadCall, match="no source for 'q5'"):
+        load_of("q5", 1_000, 1.0, 7, 10)

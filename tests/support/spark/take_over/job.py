@@ -1,0 +1,134 @@
+"""The job that goes from Spark alone to Penstock and back: windows from files into files.
+
+One query for each of VARIANTS, with folders of its own for everything. Run as a script
+with one JSON argument: `plain` is Spark alone, without the jar; `modes` says how Penstock commits
+each query. Before and after the queries Spark alone reads, as a user would, what it is asked for:
+`read` names the file for the state in the checkpoints at the start and the outputs at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from support.servers.processes import wait_until
+from support.spark.three_queries.job import CHANGELOG, PROVIDER, READINGS, STOCK, report, windows
+
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+MODE = "spark.penstock.commit.mode"
+NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+VARIANTS = {
+    "v1": {FORMAT: "1", CHANGELOG: "true"},
+    "v1-snapshots": {FORMAT: "1", CHANGELOG: "false"},
+    "v1-third": {FORMAT: "1", CHANGELOG: "false"},
+    "v2-cleaned": {FORMAT: "2", CHANGELOG: "true"},
+    "v2-snapshots": {FORMAT: "2", CHANGELOG: "false"},
+    "v2-third": {FORMAT: "2", CHANGELOG: "true"},
+}
+
+# Its source deletes what it has read.
+CLEANED = "v2-cleaned"
+
+
+def main(job: dict[str, Any]) -> int:
+    spark = session(job)
+    spark.sparkContext.setLogLevel("WARN")
+    folder = Path(job["folder"])
+    found: dict[str, Any] = {}
+    if "read" in job:
+        found["state"] = {name: state(spark, name, folder) for name in VARIANTS}
+        found["about"] = {name: about_state(spark, folder / name) for name in VARIANTS}
+    queries = [start(spark, name, folder, job) for name in job.get("queries", VARIANTS)]
+    is_active = True
+    while is_active:
+        # Asked first: one that fails after its exception was asked for must not pass for done.
+        is_active = any(q.isActive for q in queries)
+        failed = next((q for q in queries if q.exception() is not None), None)
+        report(spark, Path(job["status"]), queries, failed)
+        if failed is not None:
+            return 3
+        time.sleep(0.05)
+    for query in queries:
+        query.awaitTermination()
+        # It follows behind, and Spark's end gives it no more than a moment.
+        last = folder / query.name / "checkpoint" / "commits" / str(job["last"])
+        wait_until(f"{last} is there", last.exists)
+    if "read" in job:
+        found["output"] = {
+            name: rows_of(spark.read.parquet(str(folder / name / "output"))) for name in VARIANTS
+        }
+        Path(job["read"]).write_text(json.dumps(found))
+    spark.stop()
+    return 0
+
+
+def session(job: dict[str, Any]) -> SparkSession:
+    builder: SparkSession.Builder = SparkSession.builder.master(job["master"])
+    for key, value in {**job["conf"], PROVIDER: STOCK}.items():
+        builder = builder.config(key, value)
+    if job.get("plain"):
+        return builder.getOrCreate()
+    import penstock
+
+    spark = penstock.attach(builder).getOrCreate()
+    penstock.verify(spark)
+    return spark
+
+
+def start(spark: SparkSession, name: str, folder: Path, job: dict[str, Any]) -> StreamingQuery:
+    # A query takes the settings of the session as they are when it starts.
+    set_all(spark, VARIANTS[name])
+    if not job.get("plain"):
+        from penstock.spark.session import PROVIDER as OURS
+
+        spark.conf.set(MODE, job["modes"][name])
+        spark.conf.set(PROVIDER, OURS)
+    reader = spark.readStream.schema(READINGS).option("maxFilesPerTrigger", 1)
+    if name == CLEANED and not job.get("plain"):
+        reader = reader.option("cleanSource", "delete")
+    writer = (
+        windows(reader.parquet(str(folder / name / "input")))
+        .writeStream.queryName(name)
+        .option("checkpointLocation", str(folder / name / "checkpoint"))
+    )
+    if job.get("available_now"):
+        writer = writer.trigger(availableNow=True)
+    return writer.format("parquet").start(str(folder / name / "output"))
+
+
+def set_all(spark: SparkSession, settings: dict[str, str]) -> None:
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+
+
+def state(spark: SparkSession, name: str, folder: Path) -> list[list[int]]:
+    """End, key, count and sum of the windows that are open, by Spark's own reader of state.
+
+    It takes the format of a checkpoint from the session, whatever the checkpoint says.
+    """
+    set_all(spark, VARIANTS[name])
+    stored = spark.read.format("statestore").load(str(folder / name / "checkpoint"))
+    return rows_of(
+        stored.select(f.unix_millis("key.window.end"), "key.key", "value.count", "value.sum")
+    )
+
+
+def about_state(spark: SparkSession, folder: Path) -> list[list[Any]]:
+    stored = spark.read.format("state-metadata").load(str(folder / "checkpoint"))
+    return rows_of(stored.select("operatorName", "numPartitions", "maxBatchId"))
+
+
+def rows_of(frame: DataFrame) -> list[list[Any]]:
+    return sorted(list(row) for row in frame.collect())
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))
