@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import tarfile
 import zipfile
 from importlib import metadata
 from pathlib import Path
 
-import pytest
+from support.wheels import ROOT, build_archive, run
 
-ROOT = Path(__file__).resolve().parents[2]
 VERSION = metadata.version("penstock")
 JAR = f"penstock/spark/jars/penstock-spark4.3_2.13-{VERSION}.jar"
-
-
-def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def built(kind: str, folder: Path) -> Path:
-    done = run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder), cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    return next(path for path in folder.iterdir() if path.is_file())
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built("wheel", tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel's files; its dependencies are those of this environment."""
-    folder = tmp_path_factory.mktemp("installed")
-    pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target")
-    done = run(*pip, str(folder), str(wheel), cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return folder
 
 
 def test_the_wheel_carries_one_jar_and_its_types(wheel: Path) -> None:
@@ -59,6 +22,7 @@ def test_the_wheel_carries_one_jar_and_its_types(wheel: Path) -> None:
     assert "penstock/py.typed" in names
     assert not [name for name in names if name.endswith(".scala") or "tests/" in name]
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not [name for name in names if name.startswith("penstock_lab")]
 
 
 def test_the_jar_in_the_wheel_has_the_version_of_the_wheel(wheel: Path, tmp_path: Path) -> None:
@@ -71,9 +35,10 @@ def test_the_jar_in_the_wheel_has_the_version_of_the_wheel(wheel: Path, tmp_path
 
 
 def test_the_source_archive_can_build_the_jar_again(tmp_path: Path) -> None:
-    with tarfile.open(built("sdist", tmp_path)) as opened:
+    with tarfile.open(build_archive(ROOT, "sdist", tmp_path)) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
     assert {"hatch_build.py", "jvm/build.py", "pyproject.toml", "LICENSE", "README.md"} <= names
+    assert {"lab/pyproject.toml", "lab/hatch_build.py"} <= names
     scala = {path.relative_to(ROOT).as_posix() for path in (ROOT / "jvm").rglob("*.scala")}
     assert scala <= names
     assert not [name for name in names if name.endswith(".jar")]

@@ -19,6 +19,7 @@ import psutil
 from penstock.client import Client
 from penstock.testing.ports import free_port
 
+TESTS = Path(__file__).resolve().parents[2]
 START_S = 180.0
 """How long anything may take that takes seconds; only what fails waits for it."""
 
@@ -50,9 +51,17 @@ def wait_until(what: str, condition: Callable[[], bool], seconds: float = START_
 class ServerProcess:
     """`penstock serve` on one data folder and one port, so that it can come back after a kill."""
 
-    def __init__(self, data: Path, *options: str) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *options: str,
+        python: tuple[str, ...] = (sys.executable,),
+        environment: dict[str, str] | None = None,
+    ) -> None:
         self.data = data
         self._options = options
+        self._python = python
+        self._environment = environment or {}
         self.port = free_port()
         self.token = "test-token-0123456789"
         self.url = f"http://127.0.0.1:{self.port}"
@@ -60,12 +69,13 @@ class ServerProcess:
 
     def start(self) -> ServerProcess:
         self.data.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "penstock", "serve", "--data", str(self.data)]
+        command = [*self._python, "-m", "penstock", "serve", "--data", str(self.data)]
         with (self.data / "server.out").open("ab") as out:
             self._process = subprocess.Popen(
                 [*command, "--port", str(self.port), "--token", self.token, *self._options],
                 stdout=out,
                 stderr=subprocess.STDOUT,
+                env={**os.environ, **self._environment},
             )
         wait_until("the server answers", self._answers)
         return self
@@ -93,7 +103,7 @@ class ServerProcess:
 
 
 class DriverProcess:
-    """A PySpark driver, a script of tests/support, in a process group of its own."""
+    """A PySpark driver, a script of tests/support/spark, in a process group of its own."""
 
     def __init__(
         self,
@@ -122,7 +132,7 @@ class DriverProcess:
             "status": str(self.status_file),
             **given,
         }
-        tests = str(Path(__file__).parents[1])
+        tests = str(TESTS)
         environment = {**os.environ, "PYTHONPATH": tests}
         self._stopped = folder / "stopped"
         # Those of an earlier driver stand nowhere any more.
@@ -133,7 +143,7 @@ class DriverProcess:
             at = failpoint if is_folder else f"{failpoint}:{self._stopped}"
             environment["PENSTOCK_FAILPOINT"] = at
         supervisor = ["-m", "penstock", "run", "--backoff", "0.5"] if supervised else []
-        program = [*supervisor, str(Path(__file__).with_name(script)), json.dumps(job)]
+        program = [*supervisor, str(TESTS / "support" / "spark" / script), json.dumps(job)]
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(
                 [sys.executable, *program],

@@ -65,7 +65,7 @@ class TakenOver:
         return DriverProcess(
             self._nowhere,
             self.folder,
-            script="take_over_job.py",
+            script="take_over/job.py",
             # Tasks that stand still keep their cores.
             master="local[8]",
             failpoint=failpoint,

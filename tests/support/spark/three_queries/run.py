@@ -79,7 +79,7 @@ class ThreeQueries:
         return DriverProcess(
             self._server,
             self.folder,
-            script="three_queries.py",
+            script="three_queries/job.py",
             master=master,
             failpoint=failpoint,
             supervised=supervised,
