@@ -15,7 +15,8 @@ from support.run_order import MARKED_FOLDERS, turn
 from support.servers.processes import ServerProcess
 from support.spark import class_archive
 
-# The same histories every time, so that a run can be had again; set the variable to look further.
+# The same histories every time, so that a failure is a change of the code; new ones are tried by
+# tests/property/test_new_histories.py, or by all with the variable.
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
