@@ -203,12 +203,13 @@ def test_the_folder_of_a_log_and_that_of_an_index_are_not_taken_for_each_other(
 def test_an_index_that_cannot_be_gone_on_with_is_made_anew(
     opened: Opening, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of another stream, of before the machine went down, and with its file cut short."""
+    """Of another stream, of another version, of before the machine went down, and cut short."""
     log = opened()
     lsn = log.run(record("a", payload=bytes(100_000)))
     log.close()
     file = tmp_path / "a" / "index.json"
-    for wrong in ({"created": "then"}, {"running": True, "boot": "another"}):
+    wrongs = ({"created": "then"}, {"version": 1}, {"running": True, "boot": "another"})
+    for wrong in wrongs:
         file.write_text(json.dumps(json.loads(file.read_text()) | wrong))
         log = opened()
         with log.reading() as view:
@@ -219,6 +220,7 @@ def test_an_index_that_cannot_be_gone_on_with_is_made_anew(
         short.truncate(data.stat().st_size // 2)
     opened().close()
     assert "is of another stream" in caplog.text
+    assert "is of version 1 of the log, and this server's is 2; it is made anew" in caplog.text
     assert "the machine stopped with the index" in caplog.text
     assert "is made anew" in caplog.text
 

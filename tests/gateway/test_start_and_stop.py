@@ -160,10 +160,10 @@ def test_a_newer_format_is_refused_with_both_numbers(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with Served(data):
         pass
-    (data / "format.json").write_text('{"format": 5}')
+    (data / "format.json").write_text('{"format": 6}')
     said = refusal(data)
-    assert "has format 5" in said
-    assert "reads up to format 4; upgrade Penstock" in said
+    assert "has format 6" in said
+    assert "reads up to format 5; upgrade Penstock" in said
     (data / "format.json").write_text("{")
     assert "format.json cannot be read" in refusal(data)
 

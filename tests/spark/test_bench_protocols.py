@@ -24,7 +24,7 @@ def test_a_short_run_of_every_protocol_is_right_and_written(tmp_path: Path) -> N
     told: list[str] = []
     out = Console(file=io.StringIO(), width=120)
     file = tmp_path / "p.json"
-    assert suite.run(small, None, tmp_path, told.append, Outlet(out, file, tmp_path / "p.png"))
+    assert suite.run(small, tmp_path, told.append, Outlet(out, file, tmp_path / "p.png"))
     found = msgspec.json.decode(file.read_bytes())
     assert len(told) == small.steps == len(found["runs"])
     assert found["figures"]["headline.answers_wrong"] == 0

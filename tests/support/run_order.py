@@ -21,7 +21,6 @@ LONGEST_FIRST = (
     "faults/test_take_over.py",
     "faults/test_protocols.py",
     "spark/test_bench_suites.py",
-    "spark/test_aligned.py",
     "faults/test_jetstream.py",
     "spark/test_demo.py",
     "spark/test_bench_commit.py",

@@ -16,6 +16,7 @@ import urllib3
 
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, from_wire
+from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
@@ -53,7 +54,7 @@ class Wire:
             )
         self.url = url.rstrip("/")
         self._given = (url, token, ca, deadline_s, clock)
-        self._authorization = f"Bearer {token}"
+        self._headers = {"Authorization": f"Bearer {token}", PROTOCOL_HEADER: str(PROTOCOL)}
         self._deadline_s = deadline_s
         self._clock = clock
         self._pool = urllib3.PoolManager(
@@ -78,7 +79,7 @@ class Wire:
         asked = "/".join(("", "v1", *(quote(part, safe="") for part in path)))
         given = {key: value for key, value in (query or {}).items() if value is not None}
         target = f"{self.url}{asked}" + (f"?{urlencode(given, safe=',')}" if given else "")
-        sent = {"Authorization": self._authorization, **(headers or {})}
+        sent = {**self._headers, **(headers or {})}
         until = self._clock.monotonic_s() + self._deadline_s
         pause = PAUSE_FIRST_S
         while True:
@@ -99,7 +100,7 @@ class Wire:
             got = self._pool.request(
                 method,
                 target,
-                headers={"Authorization": self._authorization},
+                headers=self._headers,
                 timeout=timeout,
                 redirect=False,
                 preload_content=False,

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
-from penstock.gateway import alignment
 from penstock.gateway.context import GATEWAY, Gateway, gateway_of
+from penstock.gateway.protocol import check_protocol, name_protocol
 from penstock.gateway.routes import consumers, files, records
 from penstock.gateway.routes import maintenance as upkeep
 from penstock.gateway.routes import queries as control
@@ -87,10 +87,11 @@ async def check_token(request: web.Request, handler: Handler) -> web.StreamRespo
 def make_app(gateway: Gateway) -> web.Application:
     """The application of one gateway."""
     app = web.Application(
-        middlewares=[answer_errors, check_token],
+        middlewares=[answer_errors, check_token, check_protocol],
         client_max_size=gateway.settings.request_bytes_max,
     )
     app[GATEWAY] = gateway
+    app.on_response_prepare.append(name_protocol)
     app.router.add_get("/v1/health", control.health)
     app.router.add_get("/v1/server", control.server)
     app.router.add_get("/v1/streams", control.list_streams)
@@ -106,7 +107,6 @@ def make_app(gateway: Gateway) -> web.Application:
     app.router.add_get("/v1/queries", control.list_queries)
     app.router.add_get("/v1/queries/{query}", control.get_query)
     app.router.add_post("/v1/queries/{query}/instances", control.take_over)
-    app.router.add_put("/v1/queries/{query}/alignment", alignment.align)
     app.router.add_post("/v1/queries/{query}/markers", control.mark)
     app.router.add_get("/v1/queries/{query}/markers", control.list_markers)
     app.router.add_post("/v1/queries/{query}/files", files.append_files)

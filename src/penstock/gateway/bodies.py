@@ -15,7 +15,6 @@ from penstock.model.ids import BatchId, Instance, Lsn, QueryId, file_path, strea
 from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
 
 NUMBER_MAX = (1 << 63) - 1
-OUTPUTS_MAX = 256
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
@@ -38,13 +37,6 @@ class InstanceBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OtherStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stream: str
     after: Number
-
-
-class AlignBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`outputs` are the streams that the query writes; none: it is no longer aligned."""
-
-    instance: Number
-    outputs: Annotated[list[str], msgspec.Meta(max_length=OUTPUTS_MAX)]
 
 
 class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

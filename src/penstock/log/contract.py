@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from penstock.log.chains import Chaining
+from penstock.log.retired_operations import RetiredOperation
 from penstock.log.upkeep import Retention, Shape, Upkeep
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import Marker, SnapshotFile, Stamp
@@ -229,7 +229,7 @@ Operation = (
     | Mark
     | AppendRecord
     | SetAux
-    | Chaining
+    | RetiredOperation
     | Upkeep
 )
 

@@ -1,7 +1,6 @@
 """What is always true of a log, as code; the numbers are those of the design.
 
-1. Output is visible if and only if a marker covers it, or it committed itself; that of aligned
-   queries is shown no further than their last complete barrier.
+1. Output is visible if and only if a marker covers it, or it committed itself.
 3. A marker names only checkpoint files that are in the log, of its own batch and instance, each
    path once.
 5. Markers of a query carry the instance of the last take-over before them, and their batches
@@ -24,7 +23,6 @@ from collections.abc import Iterator
 import msgspec
 
 from penstock.log.backends.local import LocalLog
-from penstock.log.chain_checks import chain_violations
 from penstock.log.contract import Entry, Head, QueryRecord, StreamRecord
 from penstock.log.decide.rows import substream_of
 from penstock.log.store import layout
@@ -59,7 +57,6 @@ def violations(view: StoreView) -> Iterator[str]:
     yield from _files(view, entries, shown)
     for stream in view.streams():
         yield from _totals(view, stream, entries)
-    yield from chain_violations(view)
 
 
 def _entries(view: StoreView) -> dict[Lsn, Entry]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from penstock.log.chains import Line, Member
 from penstock.log.contract import (
     Appended,
     Commit,
@@ -126,18 +125,6 @@ class View(Protocol):
 
     def runs(self, query: QueryId) -> Iterator[Run]: ...
 
-    def member(self, query: QueryId) -> Member | None:
-        """The query as a member of a chain, if it is aligned."""
-        ...
-
-    def members(self) -> Iterator[Member]: ...
-
-    def line(self, stream: StreamName) -> Line | None:
-        """The stream as one of a chain, if a member reads or writes it."""
-        ...
-
-    def lines(self) -> Iterator[Line]: ...
-
     def deleted(self, stream_id: int) -> DeletedStream | None: ...
 
     def producers_until(self, stream: StreamRecord, last: Lsn) -> Iterator[str]:
@@ -160,21 +147,6 @@ class Showing:
     stream_id: int
     commit: Commit
     covered: tuple[tuple[Substream, Covered], ...]
-
-
-@dataclass(frozen=True)
-class Chained:
-    """What changes in chains. `woken` are the streams whose readers should look again."""
-
-    members: tuple[Member, ...] = ()
-    lines: tuple[Line, ...] = ()
-    woken: tuple[StreamName, ...] = ()
-    gone_members: tuple[QueryId, ...] = ()
-    gone_lines: tuple[StreamName, ...] = ()
-
-    @property
-    def changes(self) -> bool:
-        return bool(self.members or self.lines or self.gone_members or self.gone_lines)
 
 
 @dataclass(frozen=True)
@@ -204,11 +176,8 @@ class Plan:
     consumers: tuple[ConsumerRecord, ...] = ()
     deleted: DeletedStream | None = None
     removal: Removal | None = None
-    chained: Chained | None = None
 
     @property
     def changes(self) -> bool:
-        if self.chained is not None and self.chained.changes:
-            return True
         one = (self.stream, self.query, self.aux, self.run, self.removal)
         return bool(self.entries or self.consumers) or any(each is not None for each in one)

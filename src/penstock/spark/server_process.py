@@ -53,34 +53,6 @@ class OwnServer:
             self._process.wait()
 
 
-class OwnCoordinator:
-    """`penstock coordinate` beside a server. `stop` may be called twice."""
-
-    def __init__(self, server: Address) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "coordinate", "--url", server.url],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PENSTOCK_TOKEN": server.token},
-        )
-        assert self._process.stdout is not None
-        with self._process.stdout as out:
-            said = out.readline()
-        if not said.startswith("coordinates at "):
-            raise TryAgain(f"the coordinator said {said!r} and ended", code="server_not_started")
-        self.url = said.split()[-1]
-
-    def kill(self) -> None:
-        """kill -9, to see what is left."""
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        if self._process.poll() is None:
-            self._process.terminate()
-        self._process.wait()
-
-
 def answers(address: Address, deadline_s: float = PROBE_DEADLINE_S) -> bool:
     """Whether a server that takes this token is there."""
     with Client(address.url, address.token, address.ca, deadline_s=deadline_s) as client:

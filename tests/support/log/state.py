@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.log.chains import Line, Member
 from penstock.log.contract import (
     Commit,
     Covered,
@@ -82,7 +81,7 @@ class State:
     def entry(self, lsn: Lsn) -> Entry | None:
         return self.entries.get(lsn)
 
-    # What upkeep asks: nothing is trimmed, nobody registered and none aligned here, as its
+    # What upkeep asks: nothing is trimmed, and nobody registered here, as its
     # decisions are tested on a real store.
 
     def queries(self) -> Iterator[QueryRecord]:
@@ -132,18 +131,6 @@ class State:
 
     def deleted(self, stream_id: int) -> DeletedStream | None:
         return None
-
-    def member(self, query: QueryId) -> Member | None:
-        return None
-
-    def members(self) -> Iterator[Member]:
-        return iter(())
-
-    def line(self, stream: StreamName) -> Line | None:
-        return None
-
-    def lines(self) -> Iterator[Line]:
-        return iter(())
 
     def producers_until(self, stream: StreamRecord, last: Lsn) -> Iterator[str]:
         return iter(())

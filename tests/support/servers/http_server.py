@@ -20,6 +20,7 @@ import pyarrow as pa
 from click.testing import CliRunner
 
 from penstock.cli.serve import serve
+from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
@@ -130,7 +131,8 @@ class Served:
         **headers: str,
     ) -> Answer:
         """One request on a connection of its own. `token` "" is the server's, None is none."""
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {PROTOCOL_HEADER: str(PROTOCOL)}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         if token is not None:
             sent["Authorization"] = f"Bearer {token or self.token}"
         connection = self.connection()

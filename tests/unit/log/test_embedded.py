@@ -116,7 +116,7 @@ def test_a_commit_that_fails_keeps_nothing_and_the_next_one_works(
         def no_room(*_: object) -> None:
             raise lmdb.Error("mdb_txn_commit: No space left on device")
 
-        broken.setattr("penstock.log.writer.Effects.apply", no_room)
+        broken.setattr("penstock.log.store.apply.Effects.apply", no_room)
         with pytest.raises(TryAgain, match=r"bytes free on its disk.*No space left") as caught:
             log.run(rows(draft(0, 1)))
         assert (caught.value.code, caught.value.http_status) == ("storage_full", 507)

@@ -204,4 +204,4 @@ def test_a_folder_of_the_first_format_is_taken_and_says_the_new_one(tmp_path: Pa
     log.run(files("offsets/0"))
     assert recorded(log) is not None
     log.close()
-    assert (data / "format.json").read_text() == '{"format": 4}\n'
+    assert (data / "format.json").read_text() == '{"format": 5}\n'

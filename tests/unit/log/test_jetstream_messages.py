@@ -34,6 +34,7 @@ from penstock.log.backends.jetstream.replay import (
     Replay,
     Void,
     last_on,
+    log_version,
     open_operation,
 )
 from penstock.log.contract import AppendRecord, Operation, SetAux
@@ -273,8 +274,30 @@ def test_a_message_that_only_a_newer_version_understands_is_not_passed_over(
     monkeypatch.delitem(codec._KINDS, "CreateStream")
     with pytest.raises(Newer, match="an operation 'CreateStream', which this server does not know"):
         stream.put(*made)
-    with pytest.raises(Newer, match="version 2, and this server reads up to 1"):
-        stream.put(Message("c", b"\x02" + made[0].body[1:]))
+    with pytest.raises(Newer, match="version 3, and this server reads up to 2"):
+        stream.put(Message("c", b"\x03" + made[0].body[1:]))
+
+
+def of_version_1(message: Message) -> Message:
+    return Message(message.subject, b"\x01" + message.body[1:])
+
+
+def test_messages_of_version_1_count_until_one_of_version_2_and_are_passed_over_after_it(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    (first,) = stream.made(AppendRecord(("a",), b"x"), ELSE)
+    (late,) = stream.made(AppendRecord(("a",), b"y"), ELSE)
+    assert stream.put(of_version_1(first)) == [1]
+    assert log_version(stream.view()) == 1
+    assert stream.do(AppendRecord(("b",), b"x")) == 2
+    assert log_version(stream.view()) == 2
+    assert stream.put(of_version_1(late)) == [None]
+    assert list(stream.view().tagged("a")) == [1]
+    assert stream.view().next_lsn == 4
+    assert (
+        f"message 3 is passed over: the server that published it, {ELSE.hex()}, is of version 1, "
+        "and the log has been of version 2 since"
+    ) in caplog.text
 
 
 def test_an_address_names_servers_and_a_stream() -> None:

@@ -14,9 +14,12 @@ import xxhash
 from penstock.errors import PenstockError
 from penstock.log.backends.jetstream import codec
 from penstock.log.contract import Entry, Head, Operation
+from penstock.log.decide import decide
 from penstock.log.raw.classify import Bounds, Classifier, Committed, Discarded, Recall, Verdict
 from penstock.log.raw.entry_facts import Fact, fact_of
+from penstock.log.retired_operations import RetiredOperation
 from penstock.log.store import layout
+from penstock.log.view import Plan
 from penstock.model.ids import (
     Lsn,
     QueryId,
@@ -27,7 +30,9 @@ from penstock.model.ids import (
     task_log_tag,
 )
 from penstock.model.marker import Marker, Stamp, TakeOver
+from penstock.model.protocol import PROTOCOL
 from penstock.model.task_records import decode_control, encode_control
+from support.log.state import State
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "protocol.json").read_text("utf-8")
@@ -46,6 +51,7 @@ def named(part: str) -> list[Any]:
 def test_the_page_and_the_vectors_have_one_version() -> None:
     page = (Path(__file__).parents[3] / "PROTOCOL.md").read_text("utf-8")
     assert f"Version {VECTORS['version']}." in page
+    assert VECTORS["version"] == PROTOCOL == codec.VERSION
 
 
 @pytest.mark.parametrize("vector", VECTORS["tags"], ids=lambda one: one["tag"])
@@ -130,6 +136,18 @@ def test_an_operation_is_taken_back_as_written_down() -> None:
     id = codec.OperationId(bytes.fromhex(vector["publisher"]), vector["number"])
     message = codec.void_message(id)
     assert (message.subject, message.body.hex()) == (vector["subject"], vector["body"])
+
+
+@pytest.mark.parametrize("vector", named("retired"))
+def test_an_operation_of_version_1_alone_is_read_and_changes_nothing(
+    vector: dict[str, Any],
+) -> None:
+    decoded = codec.decode(bytes.fromhex(vector["body"]))
+    assert decoded is not None
+    operation = codec.operation_of(decoded[0], [decoded[1]])
+    assert isinstance(operation, RetiredOperation)
+    assert decide(operation, State()) == Plan(None)
+    assert not Plan(None).changes
 
 
 @pytest.mark.parametrize("vector", named("classifier"))

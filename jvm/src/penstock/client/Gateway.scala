@@ -67,6 +67,7 @@ final class Gateway private (connection: Connection, http: HttpClient) {
     .newBuilder(URI.create(connection.url + "/v1" + path))
     .timeout(AnswerTimeout)
     .header("Authorization", "Bearer " + connection.token)
+    .header(ProtocolHeader, ProtocolVersion)
 
   private def json(builder: HttpRequest.Builder): JsonNode = Json.readTree(send(builder).body())
 
@@ -107,6 +108,10 @@ object Gateway {
   val BytesType = "application/octet-stream"
   val PositionHeader = "Penstock-Position"
   val CursorHeader = "Penstock-Cursor"
+  val ProtocolHeader = "Penstock-Protocol"
+
+  /** Of PROTOCOL.md, as in penstock/model/protocol.py. A server of another one refuses. */
+  val ProtocolVersion = "2"
 
   private val AnswerTimeout = Duration.ofSeconds(60)
   private val PauseMsFirst = 20L

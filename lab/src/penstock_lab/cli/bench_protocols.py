@@ -25,13 +25,6 @@ from penstock_lab.processes import end_on_sigterm
     help="Commit every so many milliseconds; may be repeated.  [100, 50, 25, 10]",
 )
 @click.option("--rate", type=click.IntRange(min=1), help="Events per second.")
-@click.option(
-    "--level",
-    "levels",
-    multiple=True,
-    type=click.Choice(["log", "spark"]),
-    help="Only this one.  [log, spark]",
-)
 @click.option("--log", "log", default="jetstream", show_default=True, help="Or embedded.")
 @FOLDER
 def protocols(
@@ -42,38 +35,25 @@ def protocols(
     chosen: tuple[str, ...],
     intervals_ms: tuple[int, ...],
     rate: int | None,
-    levels: tuple[str, ...],
     log: str,
     folder: Path | None,
 ) -> None:
-    from penstock_lab.baselines.task_graph.registry import GRAPHS
     from penstock_lab.experiment.outlet import Outlet
-    from penstock_lab.suites.protocols import spark, suite
+    from penstock_lab.suites.protocols import suite
     from penstock_lab.suites.protocols.plan import plan_of
 
     end_on_sigterm()
     plan = plan_of(
         quick=quick,
-        queries=tuple(one for one in queries if one in GRAPHS) if queries else (),
+        queries=queries,
         protocols=chosen,
         intervals_ms=intervals_ms,
         rate=rate,
         log=log,
     )
-    on_spark = spark.plan_of(quick=quick, protocols=chosen, queries=queries)
-    is_on_log = not levels or "log" in levels
-    is_on_spark = (not levels or "spark" in levels) and bool(on_spark.groups)
-    steps = plan.steps * is_on_log + on_spark.steps * is_on_spark
-    minutes = plan.minutes * is_on_log + on_spark.minutes * is_on_spark
     console = Console(highlight=False)
-    console.print(f"{steps} runs, about {minutes:.0f} minutes on quiet cores")
-    with told(console, steps) as (tell, done):
-        is_right = suite.run(
-            plan if is_on_log else None,
-            on_spark if is_on_spark else None,
-            place(folder),
-            tell,
-            Outlet(console, json_file, plot_file, done),
-        )
+    console.print(f"{plan.steps} runs, about {plan.minutes:.0f} minutes on quiet cores")
+    with told(console, plan.steps) as (tell, done):
+        is_right = suite.run(plan, place(folder), tell, Outlet(console, json_file, plot_file, done))
     if not is_right:
         raise SystemExit(1)

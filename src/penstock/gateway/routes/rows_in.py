@@ -60,10 +60,7 @@ async def append_rows(request: web.Request) -> web.Response:
 
 
 async def append_entries(request: web.Request) -> web.Response:
-    """`POST /v1/streams/S/entries`: durable when answered, visible once a marker names them.
-
-    With `visible=true` they are visible at once, whatever becomes of their batch.
-    """
+    """`POST /v1/streams/S/entries`: durable when answered, visible once a marker names them."""
     gateway = gateway_of(request)
     stream = gateway.stream_in(request)
     stamp = Stamp(
@@ -80,9 +77,6 @@ async def append_entries(request: web.Request) -> web.Response:
         del body
         # A task divides keys among as many substreams as there were when its query started.
         shape = _shape(stream, None)
-        if request.query.get("visible") == "true":
-            shown = await gateway.run(AppendRows(stream.name, drafts, shape=shape))
-            return web.json_response({"entries": shown.entries})
         lsns = await gateway.run(AppendPending(stream.name, stamp, drafts, shape))
     return web.json_response({"entries": lsns})
 

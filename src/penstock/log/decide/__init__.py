@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.log.barriers import decide_start
-from penstock.log.chains import Align, StartBarrier
 from penstock.log.contract import (
     AppendFiles,
     AppendPending,
@@ -23,7 +21,6 @@ from penstock.log.decide.consumers import (
     decide_forget,
     decide_move,
     decide_register,
-    decide_take_part,
 )
 from penstock.log.decide.markers import decide_marker, decide_take_over
 from penstock.log.decide.records import decide_aux, decide_record
@@ -41,6 +38,7 @@ from penstock.log.decide.trims import (
     decide_trim_stream,
     decide_trim_tag,
 )
+from penstock.log.retired_operations import Align, RetiredOperation, StartBarrier
 from penstock.log.upkeep import (
     AlterStream,
     DeleteQuery,
@@ -57,9 +55,14 @@ from penstock.log.upkeep import (
 )
 from penstock.log.view import Plan, View
 
+
+def _changes_nothing(_operation: RetiredOperation, _view: View) -> Plan:
+    return Plan(None)
+
+
 _OTHERS: dict[type, Callable[[Any, View], Plan]] = {
-    Align: decide_take_part,
-    StartBarrier: decide_start,
+    Align: _changes_nothing,
+    StartBarrier: _changes_nothing,
     Register: decide_register,
     MovePosition: decide_move,
     ForgetConsumer: decide_forget,

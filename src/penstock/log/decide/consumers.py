@@ -13,8 +13,6 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.barriers import decide_align, registered
-from penstock.log.chains import Align
 from penstock.log.contract import QueryRecord, StreamRecord
 from penstock.log.decide.rows import need_stream
 from penstock.log.reading.ends import end_of
@@ -85,21 +83,7 @@ def decide_register(operation: Register, view: View) -> Plan:
     made = ConsumerRecord(
         operation.reader, operation.name, stream.name, operation.position, view.now_ms
     )
-    chained = None
-    if operation.reader == "query":
-        chained = registered(view, QueryId(operation.name), stream.name, operation.position)
-    return Plan(made, consumers=(made,), chained=chained)
-
-
-def decide_take_part(operation: Align, view: View) -> Plan:
-    """A query is aligned with the inputs that it is known to have; others join as it asks."""
-    return decide_align(operation, view, read_by(view, operation.query))
-
-
-def read_by(view: View, query: QueryId) -> dict[StreamName, Lsn]:
-    """The streams that a query reads, and up to where it needs them no more."""
-    found = (each for each in holders(view) if (each.reader, each.name) == ("query", query))
-    return {each.stream: each.position for each in found}
+    return Plan(made, consumers=(made,))
 
 
 def decide_move(operation: MovePosition, view: View) -> Plan:

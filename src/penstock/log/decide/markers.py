@@ -6,7 +6,6 @@ import msgspec
 import xxhash
 
 from penstock.errors import BadCall, Fenced
-from penstock.log.barriers import marked
 from penstock.log.contract import Entry, Head, Mark, MarkerRef, QueryRecord, Taken, TakeQuery
 from penstock.log.decide.checkpoint_files import check_files
 from penstock.log.decide.rows import check_instance, need_stream, show
@@ -64,8 +63,7 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     4. every entry named is there, carries this marker's stamp and is named once;
     5. every checkpoint file named is there and of this batch and instance, and every snapshot is
        whole and newer than the one before it;
-    6. the marker entry, and with it everything it names becomes visible;
-    7. of an aligned query, the barrier passes if the marker has come to it.
+    6. the marker entry, and with it everything it names becomes visible.
     """
     marker = operation.marker
     check_instance(view, marker.query, marker.instance)
@@ -100,7 +98,6 @@ def decide_marker(operation: Mark, view: View) -> Plan:
         stores=kept.stores,
         loosed=kept.loosed,
         removal=Removal(stores=kept.forgotten) if kept.forgotten else None,
-        chained=marked(view, marker, lsn),
     )
 
 

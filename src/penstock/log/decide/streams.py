@@ -8,7 +8,6 @@ import msgspec
 import pyarrow as pa
 
 from penstock.errors import BadCall
-from penstock.log.barriers import departed
 from penstock.log.contract import QueryRecord, StreamRecord, Taken, TakeQuery
 from penstock.log.decide.consumers import holders, outputs_of
 from penstock.log.decide.markers import decide_take_over
@@ -160,7 +159,6 @@ def decide_reset(operation: ResetQuery, view: View) -> Plan:
         query=fresh,
         run=taken.run,
         removal=_traces(view, operation.query),
-        chained=departed(view, operation.query),
     )
 
 
@@ -173,7 +171,7 @@ def decide_delete_query(operation: DeleteQuery, view: View) -> Plan:
     points = traces.points if operation.remember else ()
     removal = msgspec.structs.replace(traces, points=points, query=operation.query, runs=runs)
     kept = (operation.query, NO_RUN, record.instance) if operation.remember else None
-    return Plan(record, removal=removal, run=kept, chained=departed(view, operation.query))
+    return Plan(record, removal=removal, run=kept)
 
 
 def _traces(view: View, query: QueryId) -> Removal:

@@ -16,7 +16,6 @@ from penstock.log.decide.consumers import Holder, holders
 from penstock.log.decide.records import OWN_TAGS
 from penstock.log.decide.rows import need_stream
 from penstock.log.decide.snapshots import first_needed, is_superseded
-from penstock.log.reading.ends import shown_end
 from penstock.log.upkeep import (
     Reclaim,
     Removal,
@@ -50,8 +49,7 @@ def decide_trim_stream(operation: TrimStream, view: View) -> Plan:
     """
     stream = need_stream(view, operation.stream)
     point = view.trimmed(stream_point(stream.name))
-    # What is not shown yet is needed by those it will be shown to.
-    last = view.commit_at(stream, min(operation.until, shown_end(view, stream)))
+    last = view.commit_at(stream, operation.until)
     if last is None or last.lsn <= point:
         return Plan(Trimmed(point))
     held = least_needed(holders(view, stream.name), view.now_ms, operation.away_ms)

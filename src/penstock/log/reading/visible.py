@@ -12,7 +12,7 @@ from penstock.errors import BadCall
 from penstock.log.contract import Commit, StreamRecord
 from penstock.log.decide.consumers import check_readable
 from penstock.log.decide.rows import need_stream
-from penstock.log.reading.ends import end_of, shown_end
+from penstock.log.reading.ends import end_of
 from penstock.log.store import layout
 from penstock.log.store.layout import Buffer
 from penstock.log.store.view import StoreView
@@ -48,13 +48,8 @@ def earliest(view: StoreView, stream: StreamRecord) -> Lsn:
     return view.trimmed(stream_point(stream.name))
 
 
-def latest(view: StoreView, stream: StreamRecord, reader: QueryId | None = None) -> Lsn:
-    """The position of the last commit that is shown; the earliest one in an empty stream.
-
-    An aligned query as `reader` sees every commit: admission says how far it may go.
-    """
-    if reader is None or view.member(reader) is None:
-        return shown_end(view, stream)
+def latest(view: StoreView, stream: StreamRecord) -> Lsn:
+    """The position of the last commit; the earliest one in an empty stream."""
     return end_of(view, stream)
 
 

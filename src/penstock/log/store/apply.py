@@ -12,7 +12,7 @@ from penstock.log.store import layout
 from penstock.log.store.layout import ProducerState, RecordedState, lsn_key, lsn_of
 from penstock.log.store.removal import remove
 from penstock.log.store.view import StoreView
-from penstock.log.view import Chained, Plan, ProducerRecord, Showing
+from penstock.log.view import Plan, ProducerRecord, Showing
 from penstock.model.ids import BatchId, Lsn, QueryId
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -57,19 +57,7 @@ class Effects:
         if plan.aux is not None:
             lsn, aux = plan.aux
             self.put("aux", lsn_key(lsn), aux)
-        if plan.chained is not None:
-            self._put_chained(plan.chained)
         self._put_query(plan)
-
-    def _put_chained(self, chained: Chained) -> None:
-        for member in chained.members:
-            self.put("aligned", member.query.encode("utf-8"), _encode(member))
-        for line in chained.lines:
-            self.put("barriers", line.stream.encode("utf-8"), _encode(line))
-        for query in chained.gone_members:
-            self._view.txn.delete(query.encode("utf-8"), db=self._view.tables["aligned"])
-        for stream in chained.gone_lines:
-            self._view.txn.delete(stream.encode("utf-8"), db=self._view.tables["barriers"])
 
     def _put_query(self, plan: Plan) -> None:
         if plan.query is not None:

@@ -1,6 +1,6 @@
 """The data folder: its format, its lock, and a look at the store's file before it is mapped.
 
-format.json   {"format": 4}
+format.json   {"format": 5}
 lock          held (flock) by the server for life; names its pid
 log/          the store
 index.json    of which log elsewhere the store is an index; not there when it is the log itself
@@ -22,9 +22,10 @@ from typing import Any
 
 from penstock.errors import BadCall, Damaged
 
-FORMAT = 4
-"""1 had no checkpoint files, 2 no records, 3 no chains. All are read as they are; an older version
-cannot read it back."""
+FORMAT = 5
+"""1 has no checkpoint files, 2 no records, and 4 may have queries whose output is hidden until a
+barrier shows it. All are read as they are, every commit visible; an older version, which could
+hide rows again, is refused by the number."""
 
 _META = struct.Struct("<IIQQ")
 _META_AT = 16

@@ -8,7 +8,6 @@ from typing import Any
 import lmdb
 import msgspec
 
-from penstock.log.chains import Line, Member
 from penstock.log.contract import StoreRecord, StreamRecord
 from penstock.log.store import layout
 from penstock.log.store.layout import Tables, lsn_of
@@ -18,8 +17,6 @@ from penstock.model.ids import BEFORE_ALL, Instance, Lsn, QueryId, StreamName
 _decode_consumer = msgspec.msgpack.Decoder(ConsumerRecord).decode
 _decode_store = msgspec.msgpack.Decoder(StoreRecord).decode
 _decode_deleted = msgspec.msgpack.Decoder(DeletedStream).decode
-_decode_member = msgspec.msgpack.Decoder(Member).decode
-_decode_line = msgspec.msgpack.Decoder(Line).decode
 _decode_number = msgspec.msgpack.Decoder(int).decode
 _decode_gaps = msgspec.msgpack.Decoder(list[tuple[int, int]]).decode
 GAPS = b"gaps"
@@ -79,26 +76,6 @@ class KeptQuestions:
                 run = bytes(cursor.key()[len(prefix) :]).decode("utf-8")
                 yield Run(run, Instance(_decode_number(cursor.value())))
                 there = cursor.next()
-
-    def member(self, query: QueryId) -> Member | None:
-        """The query as a member of a chain, if it is aligned."""
-        found = self._found("aligned", query.encode("utf-8"))
-        return None if found is None else _decode_member(found)
-
-    def members(self) -> Iterator[Member]:
-        with self.txn.cursor(db=self.tables["aligned"]) as cursor:
-            for value in cursor.iternext(keys=False, values=True):
-                yield _decode_member(value)
-
-    def line(self, stream: StreamName) -> Line | None:
-        """The stream as one of a chain, if a member reads or writes it."""
-        found = self._found("barriers", stream.encode("utf-8"))
-        return None if found is None else _decode_line(found)
-
-    def lines(self) -> Iterator[Line]:
-        with self.txn.cursor(db=self.tables["barriers"]) as cursor:
-            for value in cursor.iternext(keys=False, values=True):
-                yield _decode_line(value)
 
     def deleted(self, stream_id: int) -> DeletedStream | None:
         found = self._found("deleted", layout.stream_prefix(stream_id))

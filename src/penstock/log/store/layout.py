@@ -19,14 +19,15 @@
     stores         query, 0x00, store's folder  -> StoreRecord
     consumers      reader, name, 0x00, stream   -> ConsumerRecord
     trims          `s/` with a stream, or a tag -> the place up to which it is no longer whole
-    aligned        query                        -> Member
-    barriers       stream                       -> Line
     deleted        stream id                    -> DeletedStream, while entries of it are left
     parts          lsn                          -> part of an operation that is not complete yet
     parts_of       publisher, number, index     -> lsn of that part
     published      publisher, number            -> lsn of the operation's last message
     subjects       subject of a task log        -> lsn of its last message
     counters       name                         -> number
+
+Folders written before format 5 may hold two more tables, `aligned` and `barriers`, which are left
+as they are and read by nobody.
 
 Numbers in keys are big-endian, so that the order of keys is the order of the log. Entry bytes are
 one version byte, the head's length and checksum, the head, the payload; the head carries the
@@ -66,8 +67,6 @@ TABLES = (
     "stores",
     "consumers",
     "trims",
-    "aligned",
-    "barriers",
     "deleted",
     "parts",
     "parts_of",

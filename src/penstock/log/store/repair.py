@@ -10,15 +10,13 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import Damaged
-from penstock.log.barriers import cut
 from penstock.log.contract import Appended, Covered, MarkerRef, QueryRecord, TakeQuery
-from penstock.log.decide.consumers import read_by
 from penstock.log.decide.markers import decide_take_over
 from penstock.log.store import layout
 from penstock.log.store.apply import Effects
 from penstock.log.store.layout import ProducerState, RecordedState, Tables, lsn_key, lsn_of
 from penstock.log.store.view import StoreView
-from penstock.log.view import Plan, ProducerRecord
+from penstock.log.view import ProducerRecord
 from penstock.model.ids import BatchId, Lsn, files_tag, offsets_batch, task_log_tag
 from penstock.model.marker import Marker
 from penstock.settings.server import Settings
@@ -109,8 +107,6 @@ def cut_from(
         _put_back_recorded(view, first)
         for query in lost_queries:
             _put_back_query(view, effects, query, last)
-        read = {each.query: read_by(view, each.query) for each in view.members()}
-        effects.apply(Plan(None, chained=cut(view, read)))
         effects.put_counter("next_lsn", view.next_lsn)
     return Cut(first, last, entries, commits, tuple(query.query for query in lost_queries))
 

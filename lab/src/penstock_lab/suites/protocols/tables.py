@@ -9,12 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock_lab.experiment.report import Figure, bare_table, figures_table
-from penstock_lab.suites.commit import plan as commit
-from penstock_lab.suites.commit.record import Measured as MeasuredOnSpark
 from penstock_lab.suites.protocols.figures import LEVEL, ordered
 from penstock_lab.suites.protocols.plan import Plan
 from penstock_lab.suites.protocols.record import Measured
-from penstock_lab.suites.protocols.spark import name_of
 
 
 def show(console: Console, plan: Plan, runs: Sequence[Measured], figures: Sequence[Figure]) -> None:
@@ -69,34 +66,6 @@ def latency_table(plan: Plan, runs: Sequence[Measured], figures: Sequence[Figure
                 end_section=place == len(plan.protocols) - 1,
             )
     return table
-
-
-def show_spark(
-    console: Console,
-    plan: commit.Plan,
-    runs: Sequence[MeasuredOnSpark],
-    figures: Sequence[Figure],
-) -> None:
-    """Latencies at every query and trigger interval, then every run that does not count."""
-    by_name = {one.name: one for one in figures}
-    table = bare_table(f"protocols on Spark: latency in ms, {plan.repeats} repeats")
-    table.add_column("query, trigger, protocol", no_wrap=True)
-    for name in ("p50 (repeats)", "p99 (repeats)"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for group in plan.groups:
-        for cell in group.cells:
-            table.add_row(Text(cell.words, "bold"))
-            for name in group.systems:
-                at = f"{name_of(cell)}.{name}"
-                latencies = [by_name.get(f"{at}.{key}") for key in ("p50_ms", "p99_ms")]
-                table.add_row(f"  {name}", *(ranged(one) for one in latencies))
-    console.print(table)
-    for one in runs:
-        if not one.is_counted:
-            where = f"{one.cell.words}: {one.system}, repeat {one.repeat + 1}"
-            console.print(
-                Text(f"does not count: {where}: {one.run.verdict}", "red"), soft_wrap=True
-            )
 
 
 def ranged(figure: Figure | None) -> str:

@@ -67,8 +67,6 @@ class News:
     def add(self, plan: Plan) -> None:
         self.changed = True
         self.streams.update(name for name, _ in plan.showings)
-        if plan.chained is not None:
-            self.streams.update(plan.chained.woken)
         for entry in plan.entries:
             self.tags.update(entry.head.tags)
             self.last = max(self.last, entry.head.lsn)

@@ -26,9 +26,11 @@ from penstock.log.contract import (
     TakeQuery,
 )
 
-VERSION = 1
+VERSION = 2
 """Raised with every change of what a message means, a decision's outcome included: servers that
-decide differently would hold different logs."""
+decide differently would hold different logs. Messages of earlier versions are read as they are, up
+to the first one of this version; operations that only version 1 has change nothing."""
+FIRST_VERSION = 1
 _VERSIONS_END = 32
 
 _PREFIX = struct.Struct(">BI")
@@ -114,7 +116,7 @@ def decode(body: bytes) -> tuple[Meta, bytes] | None:
         version, size = _PREFIX.unpack_from(body)
         if VERSION < version < _VERSIONS_END:
             raise Newer(f"it has version {version}, and this server reads up to {VERSION}")
-        if version != VERSION:
+        if not FIRST_VERSION <= version <= VERSION:
             return None
         start = _PREFIX.size
         meta = _decode_meta(memoryview(body)[start : start + size])
@@ -123,6 +125,11 @@ def decode(body: bytes) -> tuple[Meta, bytes] | None:
     if not 0 <= meta.index < meta.count:
         return None
     return meta, body[start + size :]
+
+
+def version_of(body: bytes) -> int:
+    """The version of a message that `decode` has taken apart."""
+    return body[0]
 
 
 def operation_of(meta: Meta, payloads: Sequence[bytes]) -> Operation | None:

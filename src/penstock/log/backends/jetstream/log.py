@@ -15,7 +15,7 @@ from penstock.errors import TryAgain
 from penstock.log.backends.embedded.writer import News
 from penstock.log.backends.jetstream.address import LogAddress
 from penstock.log.backends.jetstream.applier import Applier
-from penstock.log.backends.jetstream.codec import OperationId, void_message
+from penstock.log.backends.jetstream.codec import VERSION, OperationId, void_message
 from penstock.log.backends.jetstream.connection import Connection
 from penstock.log.backends.jetstream.follower import Follower
 from penstock.log.backends.jetstream.opening import (
@@ -27,7 +27,7 @@ from penstock.log.backends.jetstream.opening import (
     reach,
 )
 from penstock.log.backends.jetstream.publisher import Publisher
-from penstock.log.backends.jetstream.replay import Outcome, open_operation
+from penstock.log.backends.jetstream.replay import Outcome, log_version, open_operation
 from penstock.log.backends.jetstream.state_stream import Keeper
 from penstock.log.backends.jetstream.stream import StreamState, promise
 from penstock.log.backends.keep_running import going_on
@@ -192,6 +192,8 @@ class JetStreamLog(LocalLog):
         moved_at, said_at, seen = loop.time(), 0.0, self._applier.applied
         opened_at, opened = loop.time(), None
         while True:
+            with going_on("saying which version the log is of"):
+                await self._announce_version()
             await asyncio.sleep(WATCH_S)
             now = loop.time()
             idle = self._publisher.bounds.count == 0 and self._follower.trouble is None
@@ -219,6 +221,15 @@ class JetStreamLog(LocalLog):
             self._connection.address, seconds, why, await self._connection.reach(),
             self._publisher.bounds.count, self._state.replicas,
         )  # fmt: skip
+
+    async def _announce_version(self) -> None:
+        """Make a log with messages of an older version one of this version, before anything is
+        decided here that servers of the older one would decide otherwise: they stop at the
+        message, and say why."""
+        with self.reading() as view:
+            is_older = view.next_lsn > 1 and log_version(view) < VERSION
+        if is_older and self._applier.applied >= self._state.last:
+            await self._void(self._publisher.nothing)
 
     async def _void(self, opened: OperationId) -> None:
         message = void_message(opened)

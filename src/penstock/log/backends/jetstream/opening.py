@@ -12,6 +12,7 @@ import lmdb
 from penstock.clock import Clock
 from penstock.errors import BadCall, Damaged, TryAgain
 from penstock.log.backends.jetstream.address import LogAddress
+from penstock.log.backends.jetstream.codec import FIRST_VERSION, VERSION
 from penstock.log.backends.jetstream.connection import Connection
 from penstock.log.backends.jetstream.state_dump import Refill, is_whole
 from penstock.log.backends.jetstream.state_stream import Keeper
@@ -77,8 +78,8 @@ def open_index(
 ) -> Index:
     """The index to go on with, in this order:
 
-    1. thrown away if it is of another stream, cannot be read, or the machine went down with it
-       open, when its unsynced pages may be anything;
+    1. thrown away if it is of another stream or version, cannot be read, or the machine went down
+       with it open, when its unsynced pages may be anything;
     2. refused if it is ahead of the stream, or the newest state is: that has lost what it had
        acknowledged;
     3. replaced by the newest state written down if it is behind that, because messages between
@@ -157,6 +158,12 @@ def _is_usable(folder: Folder, named: dict[str, Any]) -> bool:
             "the index in %s is of another stream, %s made at %s, and is made anew",
             folder.path, found.get("name"), found.get("created"),
         )  # fmt: skip
+    if same and found.get("version", FIRST_VERSION) != VERSION:
+        _LOG.warning(
+            "the index in %s is of version %s of the log, and this server's is %d; it is made anew",
+            folder.path, found.get("version", FIRST_VERSION), VERSION,
+        )  # fmt: skip
+        return False
     if same and found["running"] and found["boot"] != named["boot"]:
         _LOG.warning("the machine stopped with the index in %s open; it is made anew", folder.path)
         return False
@@ -180,6 +187,7 @@ def named(address: LogAddress, state: StreamState, *, running: bool) -> dict[str
         "log": str(address),
         "name": address.name,
         "created": state.created,
+        "version": VERSION,
         "running": running,
         "boot": boot.read_text("ascii").strip() if boot.exists() else "unknown",
     }

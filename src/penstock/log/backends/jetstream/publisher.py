@@ -78,6 +78,11 @@ class Publisher:
         self._connection.loop.call_soon_threadsafe(self._wake.set)
         return waiting.future
 
+    @property
+    def nothing(self) -> OperationId:
+        """An operation that this server never publishes: numbers count from 1."""
+        return OperationId(self._publisher, 0)
+
     def is_mine(self, id: OperationId) -> bool:
         """Whether this server published the operation."""
         return id.publisher == self._publisher

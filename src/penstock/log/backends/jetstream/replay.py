@@ -6,6 +6,7 @@ same message hold the same log, whoever published what and how often.
 
 from __future__ import annotations
 
+import logging
 import struct
 from typing import Any, NamedTuple
 
@@ -14,12 +15,14 @@ import msgspec
 
 from penstock.log.backends.embedded.writer import News, decided
 from penstock.log.backends.jetstream.codec import (
+    FIRST_VERSION,
     VOID,
     Meta,
     OperationId,
     decode,
     operation_of,
     tag_of,
+    version_of,
 )
 from penstock.log.contract import Operation
 from penstock.log.store.apply import Effects
@@ -33,6 +36,8 @@ PUBLISHED_WINDOW = 16_384
 at a time. What is older is a repeat."""
 PUBLISHERS_MAX = 64
 _PRUNE_EVERY = 1_024
+LOG_VERSION = "log_version"
+_LOG = logging.getLogger("penstock.log")
 
 _NUMBER = struct.Struct(">Q")
 _INDEX = struct.Struct(">I")
@@ -73,6 +78,7 @@ class Replay:
         self._producers_max = producers_max
         self._at_ms = self._view.counter("arrived_at_ms", 0)
         self._next = self._view.next_lsn
+        self._version = log_version(self._view)
         self.news = News()
 
     def apply(self, message: Delivered) -> Outcome | None:
@@ -99,6 +105,8 @@ class Replay:
         if found is None:
             return None
         meta, payload = found
+        if not self._is_current(message, meta):
+            return None
         if self._is_seen(meta.id):
             return None
         if meta.kind == VOID:
@@ -107,6 +115,22 @@ class Replay:
             self._keep(meta, payload, message)
             return None
         return self._complete(meta, payload, message.lsn)
+
+    def _is_current(self, message: Delivered, meta: Meta) -> bool:
+        """False of a message older than one before it: its server has not seen that one, at which
+        it stops, and so has answered nobody. The first of a new version raises the log's."""
+        version = version_of(message.body)
+        if version < self._version:
+            _LOG.warning(
+                "the message %d is passed over: the server that published it, %s, is of version "
+                "%d, and the log has been of version %d since; stop that server, or upgrade it",
+                message.lsn, meta.publisher.hex(), version, self._version,
+            )  # fmt: skip
+            return False
+        if version > self._version:
+            self._version = version
+            Effects(self._view, self._producers_max).put_counter(LOG_VERSION, version)
+        return True
 
     def _complete(self, meta: Meta, payload: bytes, lsn: Lsn) -> Outcome:
         parts = self._parts(meta.id)
@@ -202,6 +226,11 @@ class Replay:
 
     def _delete(self, table: str, key: bytes) -> None:
         self._txn.delete(key, db=self._tables[table])
+
+
+def log_version(view: StoreView) -> int:
+    """The newest version among the messages applied; servers of older ones have no part in it."""
+    return view.counter(LOG_VERSION, FIRST_VERSION)
 
 
 def open_operation(view: StoreView) -> OperationId | None:

@@ -18,6 +18,7 @@ import msgspec
 import nats
 
 from penstock.errors import Damaged
+from penstock.log.backends.jetstream.codec import VERSION
 from penstock.log.backends.jetstream.connection import REQUEST_S, ApiError, Connection
 from penstock.log.backends.jetstream.purge import purges
 from penstock.log.backends.jetstream.replay import open_operation
@@ -46,6 +47,7 @@ class Keeper:
         self._state = state
         self._name = connection.address.name
         self._base = f"{self._name}-base"
+        self._newest = f"{self._base}.newest-{VERSION}"
         self._stopped = threading.Event()
 
     def newest(self) -> Baseline | None:
@@ -53,8 +55,18 @@ class Keeper:
         return self._named()[0]
 
     def _named(self) -> tuple[Baseline | None, int]:
-        """The newest state, and where it is named, which is 0 if nothing ever was."""
-        asked = {"last_by_subj": f"{self._base}.newest"}
+        """The newest state, and where it is named, which is 0 if nothing ever was.
+
+        A server of version 1 looks under a name of its own, and does not go on from what it would
+        decide otherwise. What it has named itself is good until there is one of this version.
+        """
+        made, named_at = self._named_under(self._newest)
+        if named_at == 0:
+            made, _ = self._named_under(f"{self._base}.newest")
+        return made, named_at
+
+    def _named_under(self, subject: str) -> tuple[Baseline | None, int]:
+        asked = {"last_by_subj": subject}
         try:
             found = self._connection.call(
                 self._connection.api(f"STREAM.MSG.GET.{self._base}", asked)
@@ -139,9 +151,9 @@ class Keeper:
 
     def _name_newest(self, made: Baseline, named_at: int) -> bool:
         """False if another server has named a state meanwhile."""
-        subject, data = f"{self._base}.newest", msgspec.json.encode(made)
+        expected = {EXPECT_SUBJECT: str(named_at)}
         try:
-            self._connection.call(self._publish(subject, data, {EXPECT_SUBJECT: str(named_at)}))
+            self._connection.call(self._publish(self._newest, msgspec.json.encode(made), expected))
         except ApiError as error:
             if error.err_code in WRONG_LAST:
                 return False

@@ -1,0 +1,150 @@
+"""A stream of version 1 with servers of this version, and both at once: they refuse each other."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import TryAgain
+from penstock.log.backends.jetstream import codec
+from penstock.log.backends.jetstream.address import log_address
+from penstock.log.backends.jetstream.codec import OperationId, messages
+from penstock.log.backends.jetstream.log import JetStreamLog
+from penstock.log.backends.jetstream.replay import log_version
+from penstock.log.backends.local import LocalLog
+from penstock.log.contract import AppendRecord, Operation
+from penstock.testing.nats_servers import NatsServers
+from support.log.backends import content, wait_for
+from support.log.drafts import draft, make, rows, take
+
+VECTORS: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "vectors" / "protocol.json").read_text("utf-8")
+)
+OLD_SERVER = b"version1"
+
+
+@pytest.fixture
+def opened(
+    nats: NatsServers, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], JetStreamLog]]:
+    """Opens a server on a folder by name; the test has a stream to itself."""
+    address = log_address(f"{nats.url}/{request.node.name[:60]}")
+    servers: list[JetStreamLog] = []
+
+    def open_server(folder: str) -> JetStreamLog:
+        servers.append(JetStreamLog.open(tmp_path / folder, address))
+        return servers[-1]
+
+    yield open_server
+    for server in servers:
+        if not server._publisher.bounds._closed:
+            server.close()
+
+
+def publish_as_version_1(log: JetStreamLog, number: int, operation: Operation) -> None:
+    for message in messages(OperationId(OLD_SERVER, number), operation):
+        _publish(log, message.subject, b"\x01" + message.body[1:])
+
+
+def _publish(log: JetStreamLog, subject: str, body: bytes) -> None:
+    connection = log._connection
+    sent = connection.client.request(f"{connection.address.name}.{subject}", body, timeout=10)
+    connection.call(sent)
+
+
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def version(log: LocalLog) -> int:
+    with log.reading() as view:
+        return log_version(view)
+
+
+def test_a_stream_of_version_1_with_retired_operations_opens_and_is_raised(
+    opened: Callable[[str], JetStreamLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(JetStreamLog, "_announce_version", _nothing)
+        first = opened("first")
+        publish_as_version_1(first, 1, make("s"))
+        publish_as_version_1(first, 2, take("a"))
+        for vector in VECTORS["retired"]:
+            _publish(first, "c", bytes.fromhex(vector["body"]))
+        publish_as_version_1(first, 3, rows(draft(0, 1), draft(1, 2)))
+        wait_for(first, 6)
+        assert version(first) == 1
+        first.close()
+    again = opened("first")
+    until(lambda: version(again) == 2)
+    other = opened("other")
+    assert other.run(AppendRecord(("b",), b"x")) == 8, "one message says the version, no more"
+    wait_for(again, 8)
+    assert content(again) == content(other)
+    with other.reading() as view:
+        stream = view.stream(make("s").name)
+        assert stream is not None
+        commit = view.last_commit(stream)
+        assert commit is not None
+        assert (commit.lsn, commit.rows_total) == (6, 2)
+
+
+async def _nothing(_: JetStreamLog) -> None:
+    """A server that does not say its version."""
+
+
+def test_what_a_server_of_version_1_publishes_to_a_raised_log_is_passed_over_on_all_servers(
+    opened: Callable[[str], JetStreamLog], caplog: pytest.LogCaptureFixture
+) -> None:
+    servers = [opened("a"), opened("b")]
+    servers[0].run(make("s"))
+    publish_as_version_1(servers[0], 1, rows(draft(0, 1)))
+    servers[0].run(AppendRecord(("a",), b"x"))
+    for server in servers:
+        wait_for(server, 3)
+        with server.reading() as view:
+            assert list(view.tagged("s/s/0")) == []
+    assert "is of version 1, and the log has been of version 2 since" in caplog.text
+    assert "stop that server, or upgrade it" in caplog.text
+    assert content(servers[0]) == content(servers[1])
+
+
+def test_a_server_of_the_version_before_stops_at_the_first_message_of_the_next(
+    opened: Callable[[str], JetStreamLog],
+) -> None:
+    log = opened("a")
+    log.run(make("s"))
+    (message,) = messages(OperationId(b"upgraded", 1), AppendRecord(("a",), b"x"))
+    _publish(log, message.subject, bytes([codec.VERSION + 1]) + message.body[1:])
+    until(lambda: log._applier.broken is not None)
+    with pytest.raises(TryAgain, match="version 3, and this server reads up to 2; start"):
+        log.run(AppendRecord(("a",), b"x"))
+
+
+def test_a_state_is_named_where_servers_of_version_1_do_not_look_and_theirs_is_read(
+    opened: Callable[[str], JetStreamLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = opened("a")
+    log.run(AppendRecord(("a",), b"x"))
+    keeper = log._keeper
+    monkeypatch.setattr(keeper, "_newest", f"{keeper._base}.newest")
+    log.purge(0)
+    old_state = keeper.newest()
+    assert old_state is not None
+    monkeypatch.undo()
+    assert keeper._newest.endswith(f".newest-{codec.VERSION}")
+    assert keeper.newest() == old_state, "the one of version 1 is good until there is a later one"
+    log.run(AppendRecord(("a",), b"y"))
+    log.purge(0)
+    state = keeper.newest()
+    assert state is not None
+    assert state.lsn == 2 > old_state.lsn
+    assert keeper._named_under(f"{keeper._base}.newest")[0] is None
