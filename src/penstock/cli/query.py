@@ -26,25 +26,15 @@ def query() -> None:
 @query.command("list")
 @server_options
 def list_queries(**server: Any) -> None:
-    """List the queries: id, name, instance, the last batch that is marked, and of aligned ones whom
-    the barrier of their chain waits for."""
-    found = client_of(**server).queries()
-    if not found:
+    """List the queries: id, name, instance, and the last batch that is marked."""
+    queries = client_of(**server).queries()
+    if not queries:
         click.echo("no queries yet", err=True)
-    for one in found:
-        marker = one["marker"]
+    for record in queries:
+        marker = record["marker"]
         batch = "no batch" if marker is None else f"batch {marker['batch']}"
-        told = [one["query"], one["name"] or "-", f"instance {one['instance']}", batch]
-        click.echo("\t".join([*told, *_barrier(one)]))
-
-
-def _barrier(one: dict[str, Any]) -> list[str]:
-    if "aligned" not in one:
-        return []
-    barrier = one["aligned"]["barrier"]
-    if barrier is None:
-        return ["aligned, no barrier in progress"]
-    return [f"aligned, the barrier waits for {', '.join(barrier['waits_for'])}"]
+        instance = f"instance {record['instance']}"
+        click.echo("\t".join([record["query"], record["name"] or "-", instance, batch]))
 
 
 @query.command()

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
-from penstock.gateway import alignment
 from penstock.gateway.context import GATEWAY, Gateway, gateway_of
 from penstock.gateway.routes import consumers, files, records
 from penstock.gateway.routes import maintenance as upkeep
@@ -106,7 +105,6 @@ def make_app(gateway: Gateway) -> web.Application:
     app.router.add_get("/v1/queries", control.list_queries)
     app.router.add_get("/v1/queries/{query}", control.get_query)
     app.router.add_post("/v1/queries/{query}/instances", control.take_over)
-    app.router.add_put("/v1/queries/{query}/alignment", alignment.align)
     app.router.add_post("/v1/queries/{query}/markers", control.mark)
     app.router.add_get("/v1/queries/{query}/markers", control.list_markers)
     app.router.add_post("/v1/queries/{query}/files", files.append_files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Collection
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -15,7 +16,6 @@ from penstock.model.ids import BatchId, Instance, Lsn, QueryId, file_path, strea
 from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
 
 NUMBER_MAX = (1 << 63) - 1
-OUTPUTS_MAX = 256
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
@@ -38,13 +38,6 @@ class InstanceBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OtherStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stream: str
     after: Number
-
-
-class AlignBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`outputs` are the streams that the query writes; none: it is no longer aligned."""
-
-    instance: Number
-    outputs: Annotated[list[str], msgspec.Meta(max_length=OUTPUTS_MAX)]
 
 
 class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -182,6 +175,16 @@ def _snapshots(body: MarkerBody) -> tuple[Snapshot, ...] | msgspec.UnsetType:
 def is_number(text: str) -> bool:
     """Whether the text is digits, few enough to be a number of ours."""
     return text.isascii() and text.isdigit() and len(text) <= len(str(NUMBER_MAX))
+
+
+def check_parameters(request: web.Request, known: Collection[str]) -> None:
+    """Refuse a request with query parameters that its route does not know."""
+    unknown = sorted(set(request.query) - set(known))
+    if unknown:
+        raise bad_request(
+            f"{request.method} {request.path} has no parameter {', '.join(unknown)}; it takes "
+            f"{', '.join(sorted(known))}"
+        )
 
 
 def number_in(

@@ -13,7 +13,7 @@ from penstock.log.decide.consumers import Holder, holders
 from penstock.log.reading.visible import earliest, latest
 from penstock.log.store.view import StoreView
 from penstock.log.upkeep import ConsumerRecord, ForgetConsumer, Move, MovePosition, Register
-from penstock.model.ids import Lsn, QueryId, stream_name
+from penstock.model.ids import Lsn, stream_name
 
 
 async def list_consumers(request: web.Request) -> web.Response:
@@ -38,11 +38,9 @@ def _described(gateway: Gateway, view: StoreView, holder: Holder) -> dict[str, A
     stream = view.stream(holder.stream)
     behind = 0
     if stream is not None:
-        reader = QueryId(holder.name) if holder.reader == "query" else None
-        last = view.commit_at(stream, latest(view, stream, reader))
+        last = view.commit_at(stream, latest(view, stream))
         base = view.commit_at(stream, holder.position)
-        # One that was aligned once may be further than what is shown.
-        behind = max(0, (last.rows_total if last else 0) - (base.rows_total if base else 0))
+        behind = (last.rows_total if last else 0) - (base.rows_total if base else 0)
     away_ms = gateway.settings.consumer_away_ms_max
     is_away = holder.is_away(gateway.collector.now_ms(view), away_ms)
     return {

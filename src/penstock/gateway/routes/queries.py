@@ -12,8 +12,6 @@ from aiohttp import web
 
 from penstock.admission.read_positions import Asker
 from penstock.errors import BadCall
-from penstock.gateway.alignment import described as described_query
-from penstock.gateway.alignment import readable, reader_in
 from penstock.gateway.bodies import (
     AdmissionBody,
     InstanceBody,
@@ -27,8 +25,6 @@ from penstock.gateway.bodies import (
     short_text,
 )
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.log.barriers import all_chains, chain_of, is_barrier_due
-from penstock.log.chains import StartBarrier
 from penstock.log.contract import (
     CreateStream,
     Mark,
@@ -49,7 +45,7 @@ from penstock.log.reading.visible import (
 from penstock.log.retention.due import away
 from penstock.log.store.view import StoreView
 from penstock.log.upkeep import ConsumerRecord, Move, MovePosition, Register
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, stream_name
+from penstock.model.ids import BatchId, Instance, Lsn, stream_name
 from penstock.model.routing import check_key
 from penstock.model.schema import canonical, from_base64, schema_of, to_base64, to_ddl
 
@@ -94,12 +90,10 @@ async def server(request: web.Request) -> web.Response:
     )
 
 
-def described(
-    gateway: Gateway, view: StoreView, stream: StreamRecord, reader: QueryId | None = None
-) -> dict[str, Any]:
-    """The stream as `reader` sees it, or anyone."""
+def described(gateway: Gateway, view: StoreView, stream: StreamRecord) -> dict[str, Any]:
+    """The stream as a reader sees it."""
     schema = gateway.schema(stream)
-    start, end = earliest(view, stream), latest(view, stream, reader)
+    start, end = earliest(view, stream), latest(view, stream)
     last, base = view.commit_at(stream, end), view.commit_at(stream, start)
     return {
         "name": stream.name,
@@ -129,7 +123,7 @@ async def get_stream(request: web.Request) -> web.Response:
     gateway = gateway_of(request)
     with gateway.log.reading() as view:
         stream = gateway.stream_in(request, view)
-        return json_answer(described(gateway, view, stream, reader_in(request)))
+        return json_answer(described(gateway, view, stream))
 
 
 async def put_stream(request: web.Request) -> web.Response:
@@ -161,9 +155,7 @@ async def take_over(request: web.Request) -> web.Response:
     body = await body_of(request, InstanceBody)
     run = short_text(body.run, "'run'")
     taken: Taken = await gateway.run(TakeQuery(query, run, body.name))
-    with gateway.log.reading() as view:
-        aligned = {} if view.member(query) is None else {"aligned": True}
-    return json_answer({"instance": taken.instance, "marker": taken.marker, **aligned})
+    return json_answer({"instance": taken.instance, "marker": taken.marker})
 
 
 async def mark(request: web.Request) -> web.Response:
@@ -177,8 +169,7 @@ async def mark(request: web.Request) -> web.Response:
 
 async def list_queries(request: web.Request) -> web.Response:
     with gateway_of(request).log.reading() as view:
-        chains = all_chains(view)
-        found = [described_query(each, chains.get(each.query)) for each in view.queries()]
+        found = list(view.queries())
     return json_answer({"queries": found})
 
 
@@ -188,7 +179,7 @@ async def get_query(request: web.Request) -> web.Response:
         found: QueryRecord | None = view.query(query)
         if found is None:
             raise BadCall(f"there is no query {query!r}", code="unknown_query", status=404)
-        return json_answer(described_query(found, chain_of(view, query)))
+    return json_answer(found)
 
 
 async def list_markers(request: web.Request) -> web.Response:
@@ -210,17 +201,11 @@ async def admit(request: web.Request) -> web.Response:
     names = [stream_name(body.stream), *(stream_name(other.stream) for other in body.others)]
     if body.instance is not None:
         await _keep_reading(gateway, body)
-    query = None if body.query is None else query_id(body.query)
     with gateway.held.watch(names, gateway.hold_s(body.wait_ms)) as watch:
         while True:
             with gateway.log.reading() as view:
-                is_due = query is not None and is_barrier_due(view, query)
                 stream = need_stream(view, names[0])
-                end, last, is_ready = _admitted(view, stream, body, query)
-            if is_due and query is not None:
-                # Who comes second is refused, and finds the first one's.
-                await gateway.run(StartBarrier(query))
-                continue
+                end, last, is_ready = _admitted(view, stream, body)
             if is_ready or not body.wait_ms or not await watch.wait():
                 return json_answer({"end": end, "latest": last, "substreams": stream.substreams})
 
@@ -242,13 +227,11 @@ async def _keep_reading(gateway: Gateway, body: AdmissionBody) -> None:
         gateway.run_behind(move)
 
 
-def _admitted(
-    view: StoreView, stream: StreamRecord, body: AdmissionBody, query: QueryId | None
-) -> tuple[Lsn, Lsn, bool]:
+def _admitted(view: StoreView, stream: StreamRecord, body: AdmissionBody) -> tuple[Lsn, Lsn, bool]:
     """The end, the stream's latest, and whether any stream asked about has something."""
-    if body.instance is not None and query is not None:
-        check_instance(view, query, Instance(body.instance))
-    after, last = Lsn(body.after), readable(view, stream, query)
+    if body.instance is not None:
+        check_instance(view, query_id(body.query or ""), Instance(body.instance))
+    after, last = Lsn(body.after), latest(view, stream)
     check_position(view, stream, after)
     until = last
     if body.until is not None:
@@ -259,5 +242,5 @@ def _admitted(
     for other in body.others:
         record = need_stream(view, stream_name(other.stream))
         check_position(view, record, Lsn(other.after))
-        is_ready = is_ready or readable(view, record, query) > other.after
+        is_ready = is_ready or latest(view, record) > other.after
     return end, last, is_ready

@@ -12,7 +12,14 @@ from aiohttp import web
 
 from penstock.errors import BadCall, TryAgain
 from penstock.gateway import decode
-from penstock.gateway.bodies import bad_request, need_number, number_in, query_id, short_text
+from penstock.gateway.bodies import (
+    bad_request,
+    check_parameters,
+    need_number,
+    number_in,
+    query_id,
+    short_text,
+)
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.log.contract import Appended, AppendPending, AppendRows, Draft, StreamRecord
 from penstock.log.decide.rows import check_substream
@@ -23,6 +30,8 @@ from penstock.model.routing import check_key, split
 from penstock.model.schema import fit, same_shape, to_ddl
 
 T = TypeVar("T")
+# The route refuses any other: what a writer asked for beside these would silently not be done.
+ENTRY_PARAMETERS = {"query", "instance", "batch", "partition", "attempt", "substreams"}
 Routed = list[tuple[Substream, pa.RecordBatch]]
 
 
@@ -60,10 +69,8 @@ async def append_rows(request: web.Request) -> web.Response:
 
 
 async def append_entries(request: web.Request) -> web.Response:
-    """`POST /v1/streams/S/entries`: durable when answered, visible once a marker names them.
-
-    With `visible=true` they are visible at once, whatever becomes of their batch.
-    """
+    """`POST /v1/streams/S/entries`: durable when answered, visible once a marker names them."""
+    check_parameters(request, ENTRY_PARAMETERS)
     gateway = gateway_of(request)
     stream = gateway.stream_in(request)
     stamp = Stamp(
@@ -80,9 +87,6 @@ async def append_entries(request: web.Request) -> web.Response:
         del body
         # A task divides keys among as many substreams as there were when its query started.
         shape = _shape(stream, None)
-        if request.query.get("visible") == "true":
-            shown = await gateway.run(AppendRows(stream.name, drafts, shape=shape))
-            return web.json_response({"entries": shown.entries})
         lsns = await gateway.run(AppendPending(stream.name, stamp, drafts, shape))
     return web.json_response({"entries": lsns})
 

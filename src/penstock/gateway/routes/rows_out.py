@@ -8,13 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 from aiohttp import web
 
-from penstock.gateway.alignment import reader_in
 from penstock.gateway.bodies import bad_request, number_in
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.decode import ARROW, JSON_LINES
 from penstock.gateway.json_rows import encode_lines
 from penstock.log.contract import StreamRecord
-from penstock.log.decide.consumers import past_end
 from penstock.log.decide.rows import check_substream
 from penstock.log.reading.visible import (
     Cursor,
@@ -27,8 +25,7 @@ from penstock.log.reading.visible import (
     page,
     position_at,
 )
-from penstock.log.store.view import StoreView
-from penstock.model.ids import Lsn, QueryId, Substream
+from penstock.model.ids import Lsn, Substream
 from penstock.model.schema import reshape
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -66,9 +63,8 @@ async def fetch_rows(request: web.Request) -> web.Response:
 
 
 def _latest(gateway: Gateway, asked: Range) -> Lsn:
-    """What is shown, or where the reader is: who was aligned once may be further."""
     with gateway.log.reading() as view:
-        return max(asked.after, latest(view, asked.stream))
+        return latest(view, asked.stream)
 
 
 def _range(request: web.Request, gateway: Gateway) -> tuple[Range, bool]:
@@ -85,17 +81,9 @@ def _range(request: web.Request, gateway: Gateway) -> tuple[Range, bool]:
         check_position(view, stream, after)
         if until is not None:
             check_position(view, stream, Lsn(until))
-            _check_shown(view, stream, Lsn(until), reader_in(request))
-        end = max(after, latest(view, stream)) if until is None else Lsn(until)
+        end = latest(view, stream) if until is None else Lsn(until)
     place = None if substream is None else Substream(substream)
     return Range(stream, after, end, place, cursor), until is None
-
-
-def _check_shown(view: StoreView, stream: StreamRecord, until: Lsn, reader: QueryId | None) -> None:
-    """Refuse what only aligned queries may see yet."""
-    end = latest(view, stream, reader)
-    if until > end:
-        raise past_end(stream.name, until, end)
 
 
 def _columns(request: web.Request, gateway: Gateway, stream: StreamRecord) -> pa.Schema:
@@ -165,6 +153,5 @@ async def find_position(request: web.Request) -> web.Response:
             position = position_at(view, stream, time_ms)
         else:
             is_first = at == "earliest"
-            end = latest(view, stream, reader_in(request))
-            position = earliest(view, stream) if is_first else end
+            position = (earliest if is_first else latest)(view, stream)
     return web.json_response({"position": position})
