@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Protocol
 
 from penstock.log.chains import Line, Member
 from penstock.log.contract import (
-    Appended,
     Commit,
     Covered,
     Entry,
@@ -22,6 +21,7 @@ from penstock.log.contract import (
     StreamRecord,
 )
 from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Removal, Run
+from penstock.model.answers import Appended
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
 

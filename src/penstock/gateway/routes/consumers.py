@@ -6,14 +6,15 @@ from typing import Any
 
 from aiohttp import web
 
-from penstock.gateway.bodies import MovesBody, RegisterBody, bad_request, body_of, short_text
 from penstock.gateway.context import Gateway, gateway_of
+from penstock.gateway.parse import bad_request, body_of, short_text
 from penstock.gateway.routes.queries import json_answer
 from penstock.log.decide.consumers import Holder, holders
 from penstock.log.reading.visible import earliest, latest
 from penstock.log.store.view import StoreView
 from penstock.log.upkeep import ConsumerRecord, ForgetConsumer, Move, MovePosition, Register
 from penstock.model.ids import Lsn, stream_name
+from penstock.model.requests import MovesBody, RegisterBody
 
 
 async def list_consumers(request: web.Request) -> web.Response:

@@ -8,20 +8,14 @@ import msgspec
 import xxhash
 from aiohttp import web
 
-from penstock.gateway.bodies import (
-    NUMBER_MAX,
-    bad_request,
-    is_number,
-    need_number,
-    number_in,
-    query_id,
-)
 from penstock.gateway.context import Gateway, gateway_of
+from penstock.gateway.parse import bad_request, is_number, need_number, number_in, query_id
 from penstock.gateway.routes.rows_in import entry_too_large, read_body
 from penstock.log.contract import AppendFiles, FileDraft
 from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
 from penstock.log.reading.state import state_of
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, file_path
+from penstock.model.requests import NUMBER_MAX
 
 FILES_MAX = 1_000
 MARKERS_MAX = 100

@@ -8,8 +8,8 @@ import os
 
 from aiohttp import web
 
-from penstock.gateway.bodies import AlterBody, TrimBody, bad_request, body_of, query_id
 from penstock.gateway.context import Gateway, gateway_of
+from penstock.gateway.parse import bad_request, body_of, query_id
 from penstock.gateway.routes.queries import described, json_answer
 from penstock.log.contract import StreamRecord, Taken
 from penstock.log.upkeep import (
@@ -22,6 +22,7 @@ from penstock.log.upkeep import (
     TrimStream,
 )
 from penstock.model.ids import Lsn
+from penstock.model.requests import AlterBody, TrimBody
 from penstock.model.schema import added, canonical, from_base64, schema_of
 
 _LOG = logging.getLogger("penstock.gateway")

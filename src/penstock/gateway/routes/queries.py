@@ -12,19 +12,8 @@ from aiohttp import web
 
 from penstock.admission.read_positions import Asker
 from penstock.errors import BadCall
-from penstock.gateway.bodies import (
-    AdmissionBody,
-    InstanceBody,
-    MarkerBody,
-    StreamBody,
-    bad_request,
-    body_of,
-    marker_of,
-    number_in,
-    query_id,
-    short_text,
-)
 from penstock.gateway.context import Gateway, gateway_of
+from penstock.gateway.parse import bad_request, body_of, marker_of, number_in, query_id, short_text
 from penstock.log.contract import (
     CreateStream,
     Mark,
@@ -46,6 +35,7 @@ from penstock.log.retention.due import away
 from penstock.log.store.view import StoreView
 from penstock.log.upkeep import ConsumerRecord, Move, MovePosition, Register
 from penstock.model.ids import BatchId, Instance, Lsn, stream_name
+from penstock.model.requests import AdmissionBody, InstanceBody, MarkerBody, StreamBody
 from penstock.model.routing import check_key
 from penstock.model.schema import canonical, from_base64, schema_of, to_base64, to_ddl
 

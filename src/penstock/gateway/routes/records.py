@@ -8,8 +8,8 @@ from itertools import islice
 from aiohttp import web
 
 from penstock.errors import BadCall
-from penstock.gateway.bodies import TrimBody, bad_request, body_of, number_in, short_text
 from penstock.gateway.context import gateway_of
+from penstock.gateway.parse import bad_request, body_of, number_in, short_text
 from penstock.gateway.routes.rows_in import read_body
 from penstock.log.contract import AppendRecord, Entry
 from penstock.log.decide.records import OWN_TAGS
@@ -17,6 +17,7 @@ from penstock.log.reading.subscription import check_whole
 from penstock.log.upkeep import Trimmed, TrimTag
 from penstock.log.view import View
 from penstock.model.ids import Lsn
+from penstock.model.requests import TrimBody
 
 RECORDS_MAX = 256
 """In one answer."""

@@ -12,7 +12,8 @@ from aiohttp import web
 
 from penstock.errors import BadCall, TryAgain
 from penstock.gateway import decode
-from penstock.gateway.bodies import (
+from penstock.gateway.context import Gateway, gateway_of
+from penstock.gateway.parse import (
     bad_request,
     check_parameters,
     need_number,
@@ -20,10 +21,10 @@ from penstock.gateway.bodies import (
     query_id,
     short_text,
 )
-from penstock.gateway.context import Gateway, gateway_of
-from penstock.log.contract import Appended, AppendPending, AppendRows, Draft, StreamRecord
+from penstock.log.contract import AppendPending, AppendRows, Draft, StreamRecord
 from penstock.log.decide.rows import check_substream
 from penstock.log.upkeep import Shape
+from penstock.model.answers import Appended
 from penstock.model.ids import BatchId, Instance, Substream
 from penstock.model.marker import Stamp
 from penstock.model.routing import check_key, split

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 from aiohttp import web
 
-from penstock.gateway.bodies import bad_request, number_in
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.decode import ARROW, JSON_LINES
 from penstock.gateway.json_rows import encode_lines
+from penstock.gateway.parse import bad_request, number_in
 from penstock.log.contract import StreamRecord
 from penstock.log.decide.rows import check_substream
 from penstock.log.reading.visible import (

@@ -17,7 +17,8 @@ from penstock.log.store import layout
 from penstock.log.store.layout import Buffer
 from penstock.log.store.view import StoreView
 from penstock.log.upkeep import stream_point
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, Substream
+from penstock.model.answers import MarkerLine
+from penstock.model.ids import BatchId, Lsn, QueryId, Substream
 from penstock.model.marker import Marker
 
 
@@ -157,18 +158,6 @@ def position_keeping(view: StoreView, stream: StreamRecord, bytes_min: int) -> L
     most = last.bytes_total - bytes_min
     found = _last_where(view, stream, start, last.lsn, lambda commit: commit.bytes_total <= most)
     return found.lsn if found is not None else start
-
-
-class MarkerLine(msgspec.Struct, frozen=True):
-    """What a marker committed, without the list of entries."""
-
-    lsn: Lsn
-    batch: BatchId
-    instance: Instance
-    arrived_at_ms: int
-    positions: dict[str, Lsn]
-    mode: str
-    rows: int
 
 
 def markers_from(view: StoreView, query: QueryId, first: BatchId) -> Iterator[MarkerLine]:

@@ -11,7 +11,7 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import Damaged
 from penstock.log.barriers import cut
-from penstock.log.contract import Appended, Covered, MarkerRef, QueryRecord, TakeQuery
+from penstock.log.contract import Covered, MarkerRef, QueryRecord, TakeQuery
 from penstock.log.decide.consumers import read_by
 from penstock.log.decide.markers import decide_take_over
 from penstock.log.store import layout
@@ -19,6 +19,7 @@ from penstock.log.store.apply import Effects
 from penstock.log.store.layout import ProducerState, RecordedState, Tables, lsn_key, lsn_of
 from penstock.log.store.view import StoreView
 from penstock.log.view import Plan, ProducerRecord
+from penstock.model.answers import Appended
 from penstock.model.ids import BatchId, Lsn, files_tag, offsets_batch, task_log_tag
 from penstock.model.marker import Marker
 from penstock.settings.server import Settings

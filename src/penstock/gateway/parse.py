@@ -1,11 +1,11 @@
-"""What requests say: JSON bodies and query parameters, checked into typed values."""
+"""Requests parsed: JSON bodies, query parameters and headers, checked into typed values."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import Collection
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -14,109 +14,9 @@ from penstock.errors import BadCall
 from penstock.log.store.layout import KEY_TEXT_BYTES_MAX
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, file_path, stream_name
 from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
-
-NUMBER_MAX = (1 << 63) - 1
-
-Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
-Positive = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
+from penstock.model.requests import NUMBER_MAX, MarkerBody
 
 T = TypeVar("T")
-
-
-class StreamBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    schema: str | None = None
-    ddl: str | None = None
-    substreams: Number | None = None
-    key: list[str] | None = None
-
-
-class InstanceBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    run: str
-    name: str | None = None
-
-
-class OtherStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    stream: str
-    after: Number
-
-
-class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    stream: str
-    after: Number
-    query: str | None = None
-    instance: Number | None = None
-    rows_max: Positive | None = None
-    bytes_max: Positive | None = None
-    until: Number | None = None
-    others: list[OtherStream] = []
-    wait_ms: Number = 0
-
-
-class WriteBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    stream: str
-    partition: Number
-    attempt: Number
-    entries: list[Number]
-
-
-class FileBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    path: str
-    entry: Number
-
-
-class SnapshotFileBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    path: str
-    entries: list[Number]
-    file_bytes: Number
-    crc32: Number
-
-
-class SnapshotBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    folder: str
-    batch: Number
-    files: list[SnapshotFileBody]
-
-
-class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    instance: Number
-    batch: Number
-    writes: list[WriteBody]
-    commit: str | None = None
-    positions: dict[str, Number] = {}
-    mode: str = "append"
-    files: list[FileBody] = []
-    copied: Number | None = None
-    snapshots: list[SnapshotBody] | None = None
-
-
-class AlterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`add` are columns to put at the end; 0 for an age or a size lifts that bound."""
-
-    add: str | None = None
-    schema: str | None = None
-    ddl: str | None = None
-    substreams: Positive | None = None
-    age_ms_max: Number | None = None
-    bytes_max: Number | None = None
-
-
-class TrimBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    until: Number
-
-
-class RegisterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`start` is earliest or latest, for a consumer that is not known; or a position."""
-
-    start: str | Number = "earliest"
-
-
-class MoveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    position: Number | None = None
-    expect: Number | None = None
-
-
-class MovesBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    streams: dict[str, MoveBody]
 
 
 def bad_request(message: str) -> BadCall:
