@@ -10,12 +10,13 @@ import msgspec
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from penstock.admission.cut import Limits, cut_batch
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.barriers import chain_of, readable_end
 from penstock.log.chains import Align, StartBarrier
 from penstock.log.contract import Mark
-from penstock.log.reading.visible import end_of_batch, latest
+from penstock.log.reading.visible import latest
 from penstock.log.store.view import StoreView
 from penstock.log.upkeep import Register
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName
@@ -57,7 +58,7 @@ class Reading:
                 assert stream is not None
                 until = readable_end(view, member, stream)
                 most = None if everything or dice.random() < 0.5 else 1
-                self.positions[name] = end_of_batch(view, stream, after, until, most, None)
+                self.positions[name] = cut_batch(view, stream, after, until, Limits(most)).end
         if self.positions == before and (everything or dice.random() < 0.8):
             return False
         self.mark(log, everything or dice.random() < 0.7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Collection
@@ -12,7 +13,7 @@ from aiohttp import web
 
 from penstock.errors import BadCall
 from penstock.log.store.layout import KEY_TEXT_BYTES_MAX
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, file_path, stream_name
+from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, file_path, stream_name
 from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
 from penstock.model.requests import NUMBER_MAX, MarkerBody
 
@@ -21,6 +22,26 @@ T = TypeVar("T")
 
 def bad_request(message: str) -> BadCall:
     return BadCall(message, code="bad_request")
+
+
+def request_too_large(bound: int) -> BadCall:
+    return BadCall(
+        f"the request is larger than {bound} bytes; send it in parts",
+        code="request_too_large",
+        status=413,
+    )
+
+
+async def read_body(request: web.Request, bytes_max: int) -> bytes:
+    """The whole body; one over the bound is refused, by its length before it is read."""
+    if (request.content_length or 0) > bytes_max:
+        raise request_too_large(bytes_max)
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise request_too_large(bytes_max) from None
+    except asyncio.IncompleteReadError:
+        raise bad_request("the body ended before its length; send it again") from None
 
 
 async def body_of(request: web.Request, kind: type[T]) -> T:
@@ -61,14 +82,14 @@ def _snapshots(body: MarkerBody) -> tuple[Snapshot, ...] | msgspec.UnsetType:
     if body.snapshots is None:
         return msgspec.UNSET
     return tuple(
-        Snapshot(short_text(each.folder, "a store's folder"), BatchId(each.batch), tuple(
+        Snapshot(short_text(snapshot.folder, "a store's folder"), BatchId(snapshot.batch), tuple(
             SnapshotFile(
                 file_path(file.path), tuple(Lsn(lsn) for lsn in file.entries), file.file_bytes,
                 file.crc32,
             )
-            for file in each.files
+            for file in snapshot.files
         ))
-        for each in body.snapshots
+        for snapshot in body.snapshots
     )  # fmt: skip
 
 
@@ -106,15 +127,26 @@ def need_number(request: web.Request, name: str) -> int:
     return value
 
 
-def short_text(text: str, what: str) -> str:
+def short_text(text: str, subject: str) -> str:
     """A name that goes into a key of the store."""
     size = len(text.encode("utf-8"))
     if not 1 <= size <= KEY_TEXT_BYTES_MAX or "\x00" in text:
         raise bad_request(
-            f"{what} has {size} bytes, and must have 1 to {KEY_TEXT_BYTES_MAX}, none of them zero"
+            f"{subject} has {size} bytes, and must have 1 to {KEY_TEXT_BYTES_MAX}, none of them "
+            "zero"
         )
     return text
 
 
 def query_id(text: str) -> QueryId:
     return QueryId(short_text(text, "the query id"))
+
+
+def stream_in_path(request: web.Request) -> StreamName:
+    """The name of the stream in the request's path."""
+    return stream_name(request.match_info["stream"])
+
+
+def query_in_path(request: web.Request) -> QueryId:
+    """The id of the query in the request's path."""
+    return query_id(request.match_info["query"])
