@@ -112,6 +112,12 @@ def test_entries_must_have_exactly_the_streams_shape(query: Query) -> None:
     assert query.append(batch(1), substreams="x").code == "bad_request"
 
 
+def test_entries_with_a_parameter_that_the_route_does_not_know_are_refused(query: Query) -> None:
+    refused = query.append(batch(1), substreams="0&visible=true")
+    assert (refused.status, refused.code) == (400, "bad_request")
+    assert "visible" in refused.json()["error"]["message"]
+
+
 def admit(served: Served, name: str, **body: Any) -> dict[str, int]:
     answer = served.ask("POST", "/admission", {"stream": name, "instance": None, **body})
     assert answer.status == 200, answer.body

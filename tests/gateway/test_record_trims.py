@@ -8,9 +8,9 @@ import pytest
 
 from penstock.client import Client
 from penstock.errors import BadCall
-from penstock.gateway.routes.records import trim_bound
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import AppendRecord
+from penstock.log.reading.record_pages import trim_bound
 from penstock.model.ids import Lsn
 from support.servers.http_server import Served
 from support.servers.scripted_server import ScriptedServer, say

@@ -120,6 +120,30 @@ def test_the_client_knows_the_server_by_http_only() -> None:
     assert not wrong
 
 
+def test_a_route_decodes_and_encodes_and_never_opens_the_store() -> None:
+    """Routes hand questions to `Gateway.read`, which alone looks into the log for them."""
+    routes = [m for m in modules() if m.name.startswith("penstock.gateway.routes.")]
+    assert len(routes) > 5
+    wrong = [
+        module.name
+        for module in routes
+        if any(name.startswith("penstock.log.store") for name in module.imports())
+        or ".reading()" in module.path.read_text(encoding="utf-8")
+    ]
+    assert not wrong
+
+
+def test_a_stage_does_its_reading_and_writing_in_one_file() -> None:
+    effects = ("penstock.log.backends", "penstock.log.store", "penstock.log.reading.visible")
+    acting = [
+        module.name
+        for module in modules()
+        if module.layer == "admission"
+        and any(name.startswith(effects) for name in module.imports())
+    ]
+    assert acting == ["penstock.admission.runner"]
+
+
 def test_only_the_clock_reads_the_time() -> None:
     every = (*modules(), *lab_modules())
     wrong = [m.name for m in every if "time" in m.imports() and m.name != "penstock.clock"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -53,9 +52,9 @@ class Held:
             yield watch
         finally:
             for name in names:
-                there = self._watches[name]
-                there.discard(watch)
-                if not there:
+                watches = self._watches[name]
+                watches.discard(watch)
+                if not watches:
                     del self._watches[name]
 
     def notify(self, streams: frozenset[StreamName]) -> None:
@@ -72,26 +71,3 @@ class Held:
         """The server stops: answer every held request now, and hold none from here on."""
         self.released = True
         self._wake(frozenset(self._watches))
-
-
-class UnderWay:
-    """Counts the requests that have been let in and not yet answered."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._none = asyncio.Event()
-        self._none.set()
-
-    def __enter__(self) -> None:
-        self._count += 1
-        self._none.clear()
-
-    def __exit__(self, *_: object) -> None:
-        self._count -= 1
-        if self._count == 0:
-            self._none.set()
-
-    async def wait_until_none(self, seconds_max: float) -> None:
-        """Wait for the last one; at the bound give up on those that are left."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._none.wait(), seconds_max)

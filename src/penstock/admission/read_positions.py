@@ -20,7 +20,7 @@ KEEP_S = 5.0
 """How often a position that has moved is kept."""
 HEARD_S = 60.0
 """How often it is kept that a query at one position is still there."""
-READINGS_MAX = 10_000
+POSITIONS_MAX = 10_000
 
 
 class Asker(NamedTuple):
@@ -32,7 +32,7 @@ class Asker(NamedTuple):
 
 
 @dataclass
-class _Reading:
+class _AskedPositions:
     """The positions asked about last, oldest first, and when one was kept."""
 
     asked: list[Lsn] = field(default_factory=list)
@@ -40,7 +40,7 @@ class _Reading:
     kept_at_s: float = 0.0
 
 
-class Readings:
+class ReadPositions:
     """What one server has heard of queries. Used on its event loop only.
 
     Who was not heard of longest is forgotten at the bound: its next question begins anew, and what
@@ -49,30 +49,30 @@ class Readings:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._readings: OrderedDict[Asker, _Reading] = OrderedDict()
+        self._positions: OrderedDict[Asker, _AskedPositions] = OrderedDict()
 
     def is_known(self, asker: Asker) -> bool:
-        return asker in self._readings
+        return asker in self._positions
 
     def registered(self, asker: Asker, after: Lsn) -> None:
         """The log holds the stream for the query; it asks about `after` now."""
-        self._readings[asker] = _Reading([after], None, self._clock.monotonic_s())
-        if len(self._readings) > READINGS_MAX:
-            self._readings.popitem(last=False)
+        self._positions[asker] = _AskedPositions([after], None, self._clock.monotonic_s())
+        if len(self._positions) > POSITIONS_MAX:
+            self._positions.popitem(last=False)
 
     def asked(self, asker: Asker, after: Lsn) -> MovePosition | None:
         """What to keep in the log now, if anything; the caller need not wait for it."""
-        reading = self._readings[asker]
-        self._readings.move_to_end(asker)
-        if after < reading.asked[-1]:
-            reading.asked = [after]
-        elif after > reading.asked[-1]:
-            reading.asked = [*reading.asked, after][-LAG:]
+        history = self._positions[asker]
+        self._positions.move_to_end(asker)
+        if after < history.asked[-1]:
+            history.asked = [after]
+        elif after > history.asked[-1]:
+            history.asked = [*history.asked, after][-LAG:]
         now_s = self._clock.monotonic_s()
-        passed_s = now_s - reading.kept_at_s
-        safe = reading.asked[0] if len(reading.asked) == LAG else None
-        is_news = safe is not None and safe != reading.kept
+        passed_s = now_s - history.kept_at_s
+        safe = history.asked[0] if len(history.asked) == LAG else None
+        is_news = safe is not None and safe != history.kept
         if passed_s < (KEEP_S if is_news else HEARD_S):
             return None
-        reading.kept, reading.kept_at_s = safe, now_s
+        history.kept, history.kept_at_s = safe, now_s
         return MovePosition("query", asker.query, (Move(asker.stream, safe),))

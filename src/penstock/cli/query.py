@@ -30,12 +30,11 @@ def list_queries(**server: Any) -> None:
     queries = client_of(**server).queries()
     if not queries:
         click.echo("no queries yet", err=True)
-    for each in queries:
-        marker = each["marker"]
+    for record in queries:
+        marker = record["marker"]
         batch = "no batch" if marker is None else f"batch {marker['batch']}"
-        click.echo(
-            "\t".join([each["query"], each["name"] or "-", f"instance {each['instance']}", batch])
-        )
+        instance = f"instance {record['instance']}"
+        click.echo("\t".join([record["query"], record["name"] or "-", instance, batch]))
 
 
 @query.command()

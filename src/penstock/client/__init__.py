@@ -5,15 +5,15 @@ from __future__ import annotations
 from penstock.client.address import Address
 from penstock.client.client import Client
 from penstock.client.consume import Consumed, Consumer
-from penstock.client.values import (
+from penstock.client.rows import Followed
+from penstock.client.streams import Stream
+from penstock.model.answers import (
     Appended,
     Checkpoint,
-    Followed,
     MarkedBatch,
     RecordedOffsets,
     StateInLog,
     StoredState,
-    Stream,
 )
 
 __all__ = [

@@ -9,27 +9,26 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-import msgspec
 import pyarrow as pa
 
 from penstock.client.append_sequences import Sequences
 from penstock.client.consume import Consumer
-from penstock.client.maintenance import UpkeepCalls
+from penstock.client.maintenance import MaintenanceCalls
 from penstock.client.queries import QueryCalls
 from penstock.client.records import RecordCalls
-from penstock.client.rows import Rows, as_batch, ipc_batches, ipc_bytes
+from penstock.client.rows import Followed, Rows, as_batch, ipc_batches, ipc_bytes
 from penstock.client.streams import StreamCalls
-from penstock.client.values import Appended, Followed
 from penstock.client.wire import ARROW, Wire
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall, TryAgain
+from penstock.model.answers import Appended
 
 DEADLINE_S = 30.0
 ANSWER_BYTES = 8 << 20
 WAIT_MS = 1_000
 
 
-class Client(StreamCalls, QueryCalls, RecordCalls, UpkeepCalls):
+class Client(StreamCalls, QueryCalls, RecordCalls, MaintenanceCalls):
     """Talks to one server; every call is tried again for up to `deadline_s`.
 
     Appends of one client to one stream go one after the other, each with its own sequence under
@@ -152,7 +151,7 @@ class Client(StreamCalls, QueryCalls, RecordCalls, UpkeepCalls):
                     code=error.code,
                     status=error.http_status,
                 ) from error
-        return msgspec.convert(got.json(), Appended)
+        return got.as_kind(Appended)
 
     def scan(
         self,

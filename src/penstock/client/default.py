@@ -10,8 +10,9 @@ import pyarrow as pa
 from penstock.client import address
 from penstock.client.client import Client
 from penstock.client.consume import Consumer
-from penstock.client.rows import Rows
-from penstock.client.values import Appended, Followed, Stream
+from penstock.client.rows import Followed, Rows
+from penstock.client.streams import Stream
+from penstock.model.answers import Appended
 
 _lock = threading.Lock()
 _current: Client | None = None

@@ -8,9 +8,24 @@ from typing import Any
 import msgspec
 
 from penstock.client.wire import Wire
+from penstock.model.answers import (
+    Admission,
+    ForgottenStreams,
+    MovedPositions,
+    NewInstance,
+    Position,
+)
+from penstock.model.requests import (
+    AdmissionBody,
+    MoveBody,
+    MovesBody,
+    OtherStream,
+    RegisterBody,
+    TrimBody,
+)
 
 
-class UpkeepCalls:
+class MaintenanceCalls:
     """The part of a client that looks after streams, queries and consumers."""
 
     _wire: Wire
@@ -23,27 +38,24 @@ class UpkeepCalls:
 
     def register(self, group: str, stream: str, start: str | int = "earliest") -> int:
         """Hold a stream for a group; its position, which is `start` only if it is new."""
-        body = msgspec.json.encode({"start": start})
+        body = msgspec.json.encode(RegisterBody(start))
         got = self._wire.request("PUT", ("consumers", group, "streams", stream), body=body)
-        return int(got.json()["position"])
+        return got.as_kind(Position).position
 
     def move(
         self, group: str, moves: Mapping[str, tuple[int | None, int | None]]
     ) -> dict[str, int]:
         """Move a group in several streams at once: for each the new position and the one it is
         thought to have, or None for either. Returns where it is."""
-        named = {
-            stream: {"position": position, "expect": expect}
-            for stream, (position, expect) in moves.items()
-        }
-        body = msgspec.json.encode({"streams": named})
+        named = {stream: MoveBody(*positions) for stream, positions in moves.items()}
+        body = msgspec.json.encode(MovesBody(named))
         got = self._wire.request("POST", ("consumers", group, "positions"), body=body)
-        return {name: int(position) for name, position in got.json()["positions"].items()}
+        return dict(got.as_kind(MovedPositions).positions)
 
     def forget(self, group: str, stream: str | None = None) -> list[str]:
         """Hold nothing for a group any more; the streams it was in."""
         got = self._wire.request("DELETE", ("consumers", group), {"stream": stream})
-        return list(got.json()["forgotten"])
+        return list(got.as_kind(ForgottenStreams).forgotten)
 
     def admit(
         self,
@@ -56,17 +68,18 @@ class UpkeepCalls:
     ) -> tuple[int, int]:
         """How far a batch after a position may read, and the latest position; held up to `wait_ms`
         while neither this stream nor one of `others` has anything new."""
-        asked = {
-            "stream": stream,
-            "after": after,
-            "bytes_max": bytes_max,
-            "others": [{"stream": name, "after": at} for name, at in (others or {}).items()],
-            "wait_ms": wait_ms,
-        }
+        body = AdmissionBody(
+            stream,
+            after,
+            bytes_max=bytes_max,
+            others=[OtherStream(name, position) for name, position in (others or {}).items()],
+            wait_ms=wait_ms,
+        )
         got = self._wire.request(
-            "POST", ("admission",), body=msgspec.json.encode(asked), hold_s=wait_ms / 1000
-        ).json()
-        return int(got["end"]), int(got["latest"])
+            "POST", ("admission",), body=msgspec.json.encode(body), hold_s=wait_ms / 1000
+        )
+        admission = got.as_kind(Admission)
+        return admission.end, admission.latest
 
     def delete_stream(self, stream: str, *, force: bool = False) -> None:
         """Delete a stream and its rows; refused while anyone uses it, unless forced."""
@@ -74,7 +87,7 @@ class UpkeepCalls:
 
     def trim(self, stream: str, until: int) -> dict[str, int]:
         """Remove rows up to a position now; refused if a consumer or query still needs them."""
-        body = msgspec.json.encode({"until": until})
+        body = msgspec.json.encode(TrimBody(until))
         return dict(self._wire.request("POST", ("streams", stream, "trim"), body=body).json())
 
     def collect(self) -> dict[str, int]:
@@ -83,7 +96,8 @@ class UpkeepCalls:
 
     def reset_query(self, query: str) -> int:
         """Fence a query and forget its batches; its new instance. Give it a new checkpoint."""
-        return int(self._wire.request("POST", ("queries", query, "reset")).json()["instance"])
+        got = self._wire.request("POST", ("queries", query, "reset"))
+        return got.as_kind(NewInstance).instance
 
     def delete_query(self, query: str) -> None:
         """Forget a query; what it made visible stays."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from penstock.client.values import Checkpoint, StateInLog
 from penstock.client.wire import Wire
+from penstock.model.answers import Checkpoint, EntryPlace, EntryPlaces, StateInLog
 from penstock.model.ids import Lsn
+from penstock.model.requests import InstanceBody
 
 BYTES = "application/octet-stream"
 
@@ -31,26 +32,26 @@ class QueryCalls:
 
         The same `run` again gets the same answer; a query that was never seen is made.
         """
-        body = msgspec.json.encode({"run": run, "name": name})
+        body = msgspec.json.encode(InstanceBody(run, name))
         return dict(self._wire.request("POST", ("queries", query, "instances"), body=body).json())
 
     def mark(self, query: str, marker: Mapping[str, Any]) -> Lsn:
         """Commit a batch: the marker's place. The same marker again gets the same answer."""
         body = msgspec.json.encode(dict(marker))
         got = self._wire.request("POST", ("queries", query, "markers"), body=body)
-        return Lsn(got.json()["lsn"])
+        return got.as_kind(EntryPlace).lsn
 
     def markers(self, query: str, after_batch: int | None = None) -> list[dict[str, Any]]:
         """Every batch the query has committed after `after_batch`, in order."""
-        found: list[dict[str, Any]] = []
+        markers: list[dict[str, Any]] = []
         while True:
-            got = self._wire.request(
+            page = self._wire.request(
                 "GET", ("queries", query, "markers"), {"after_batch": after_batch}
             ).json()["markers"]
-            if not got:
-                return found
-            found += got
-            after_batch = int(got[-1]["batch"])
+            if not page:
+                return markers
+            markers += page
+            after_batch = int(page[-1]["batch"])
 
     def append_files(
         self, query: str, instance: int, batch: int, files: Mapping[str, bytes]
@@ -75,7 +76,7 @@ class QueryCalls:
             body=b"".join(files.values()),
             headers={"Content-Type": BYTES},
         )
-        return [Lsn(entry) for entry in got.json()["entries"]]
+        return list(got.as_kind(EntryPlaces).entries)
 
     def file(self, query: str, entry: int) -> bytes:
         """The bytes of a checkpoint file, as they were appended."""
@@ -89,7 +90,7 @@ class QueryCalls:
         got = self._wire.request(
             "GET", ("queries", query, "checkpoint"), {"after_batch": after_batch}
         )
-        return msgspec.json.decode(got.body, type=Checkpoint)
+        return got.as_kind(Checkpoint)
 
     def state(self, query: str, *, after: str | None = None) -> StateInLog:
         """What brings the query's state stores up to its last marker, as far as the log has it.
@@ -98,4 +99,4 @@ class QueryCalls:
         last one. None where the query keeps its snapshots in the checkpoint location alone.
         """
         got = self._wire.request("GET", ("queries", query, "state"), {"after": after})
-        return msgspec.json.decode(got.body, type=StateInLog)
+        return got.as_kind(StateInLog)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 
 import msgspec
 
 from penstock.client.wire import Wire
+from penstock.model.answers import EntryPlace, RecordPage, TrimmedRecords
 from penstock.model.ids import Lsn
+from penstock.model.requests import TrimBody
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -46,29 +47,29 @@ class RecordCalls:
             "producer": producer,
             "seq": seq,
         }
-        return Lsn(self._wire.request("POST", ("records",), query, body=payload).json()["lsn"])
+        return self._wire.request("POST", ("records",), query, body=payload).as_kind(EntryPlace).lsn
 
     def records(self, tag: str, after: int | None = None) -> list[Record]:
         """Every record with the tag whose place is after `after`, in order; without it, every one
         there is. After a place where some are gone it is refused as `trimmed`."""
-        found: list[Record] = []
+        records: list[Record] = []
         more = True
         while more:
-            got = self._wire.request("GET", ("records",), {"tag": tag, "after": after}).json()
-            for one in got["records"]:
-                payload = base64.b64decode(one["payload"])
-                found.append(Record(Lsn(one["lsn"]), payload, one["producer"], one["seq"]))
-                after = int(one["lsn"])
-            more = bool(got["more"])
-        return found
+            got = self._wire.request("GET", ("records",), {"tag": tag, "after": after})
+            page = got.as_kind(RecordPage)
+            for line in page.records:
+                records.append(Record(line.lsn, line.payload, line.producer, line.seq))
+                after = line.lsn
+            more = page.more
+        return records
 
     def trim_records(self, tag: str, until: int) -> Lsn:
         """Remove the tag's records up to a place; up to where they are gone. With `until` 0 none
         is removed, and `records` after that place are all there are."""
         more, point = True, Lsn(0)
         while more:
-            got = self._wire.request(
-                "POST", ("records", "trim"), {"tag": tag}, body=b'{"until": %d}' % until
-            ).json()
-            point, more = Lsn(got["until"]), bool(got["more"])
+            body = msgspec.json.encode(TrimBody(until))
+            got = self._wire.request("POST", ("records", "trim"), {"tag": tag}, body=body)
+            trimmed = got.as_kind(TrimmedRecords)
+            point, more = trimmed.until, trimmed.more
         return point

@@ -7,7 +7,7 @@ every column; a dict may leave one out, which is then null, as in JSON lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -16,6 +16,14 @@ from penstock.model.schema import fit
 
 if TYPE_CHECKING:
     import pandas
+
+
+class Followed(NamedTuple):
+    """Rows in commit order, and where to go on once they are dealt with."""
+
+    rows: pa.Table
+    position: int
+
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Sequence[Mapping[str, Any]] | pandas.DataFrame"
 

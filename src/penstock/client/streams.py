@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 
-from penstock.client.values import Stream
 from penstock.client.wire import Wire
 from penstock.errors import BadCall
+from penstock.model.answers import Position, StreamDescription, StreamList
+from penstock.model.requests import AlterBody, StreamBody
 from penstock.model.schema import from_base64, to_base64
+
+
+class Stream(NamedTuple):
+    """A stream as the server describes it; positions and counts are of the moment of asking.
+
+    `version` counts the times columns were added. `age_ms_max` and `bytes_max` are how long and how
+    many of its rows are kept while nobody is registered to read it; None: for ever, all.
+    """
+
+    name: str
+    schema: pa.Schema
+    ddl: str
+    substreams: int
+    key: tuple[str, ...]
+    earliest: int
+    latest: int
+    rows: int
+    bytes: int
+    version: int = 0
+    age_ms_max: int | None = None
+    bytes_max: int | None = None
 
 
 class StreamCalls:
@@ -34,23 +56,24 @@ class StreamCalls:
         `schema` is an Arrow schema or text such as "auction bigint, at timestamp". Rows with equal
         `key` columns go to one substream, where they keep their order.
         """
-        body: dict[str, Any] = (
-            {"ddl": schema} if isinstance(schema, str) else {"schema": to_base64(schema)}
+        is_text = isinstance(schema, str)
+        columns = [key] if isinstance(key, str) else key
+        body = StreamBody(
+            None if is_text else to_base64(schema),
+            schema if is_text else None,
+            substreams,
+            None if columns is None else list(columns),
         )
-        if substreams is not None:
-            body["substreams"] = substreams
-        if key is not None:
-            body["key"] = [key] if isinstance(key, str) else list(key)
         got = self._wire.request("PUT", ("streams", stream), body=msgspec.json.encode(body))
-        return self._learn(got.json())
+        return self._learn(got.as_kind(StreamDescription))
 
     def streams(self) -> list[Stream]:
-        return [
-            self._learn(one) for one in self._wire.request("GET", ("streams",)).json()["streams"]
-        ]
+        got = self._wire.request("GET", ("streams",)).as_kind(StreamList)
+        return [self._learn(description) for description in got.streams]
 
     def describe(self, stream: str) -> Stream:
-        return self._learn(self._wire.request("GET", ("streams", stream)).json())
+        got = self._wire.request("GET", ("streams", stream))
+        return self._learn(got.as_kind(StreamDescription))
 
     def alter(
         self,
@@ -64,24 +87,17 @@ class StreamCalls:
         """Add columns at the end ("note string"), or substreams, or say how long rows are kept
         while nobody is registered to read them (0: for ever). Running readers and writers go on
         with the columns they know; anything that would lose data is refused."""
-        body = {
-            "add": add,
-            "substreams": substreams,
-            "age_ms_max": age_ms_max,
-            "bytes_max": bytes_max,
-        }
-        sent = {name: value for name, value in body.items() if value is not None}
-        got = self._wire.request("PATCH", ("streams", stream), body=msgspec.json.encode(sent))
-        return self._learn(got.json())
+        body = AlterBody(add, None, None, substreams, age_ms_max, bytes_max)
+        got = self._wire.request("PATCH", ("streams", stream), body=msgspec.json.encode(body))
+        return self._learn(got.as_kind(StreamDescription))
 
     def position(self, stream: str, *, at: str | None = None, time_ms: int | None = None) -> int:
         """The `earliest` or `latest` position, or the one before the first commit at a time."""
         if at is not None and time_ms is not None:
             raise BadCall("give at or time_ms, not both", code="bad_request")
         query = {"time_ms": time_ms} if time_ms is not None else {"at": at or "latest"}
-        return int(
-            self._wire.request("GET", ("streams", stream, "position"), query).json()["position"]
-        )
+        got = self._wire.request("GET", ("streams", stream, "position"), query)
+        return got.as_kind(Position).position
 
     def schema(self, stream: str) -> pa.Schema:
         """A stream's schema as this client knows it: columns added since it asked are left out of
@@ -89,19 +105,24 @@ class StreamCalls:
         known = self._schemas.get(stream)
         return known if known is not None else self.describe(stream).schema
 
-    def _learn(self, told: Mapping[str, Any]) -> Stream:
-        schema = from_base64(told["schema"])
-        self._schemas[told["name"]] = schema
-        self._first_columns[told["name"]] = int(told.get("first_columns", len(schema)))
-        counts = {name: int(told[name]) for name in ("earliest", "latest", "rows", "bytes")}
+    def _learn(self, described: StreamDescription) -> Stream:
+        schema = from_base64(described.schema)
+        first_columns = described.first_columns
+        self._schemas[described.name] = schema
+        self._first_columns[described.name] = (
+            len(schema) if first_columns is None else first_columns
+        )
         return Stream(
-            name=told["name"],
-            schema=schema,
-            ddl=told["ddl"],
-            substreams=int(told["substreams"]),
-            key=tuple(told["key"]),
-            version=int(told.get("version", 0)),
-            age_ms_max=told.get("age_ms_max"),
-            bytes_max=told.get("bytes_max"),
-            **counts,
+            described.name,
+            schema,
+            described.ddl,
+            described.substreams,
+            described.key,
+            described.earliest,
+            described.latest,
+            described.rows,
+            described.bytes,
+            described.version,
+            described.age_ms_max,
+            described.bytes_max,
         )

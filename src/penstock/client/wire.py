@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -22,6 +22,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
 CSV = "text/csv"
 JSON = "application/json"
+
+T = TypeVar("T")
 
 PAUSE_FIRST_S = 0.05
 PAUSE_MAX_S = 2.0
@@ -39,6 +41,10 @@ class Answer(msgspec.Struct, frozen=True):
 
     def json(self) -> Any:
         return msgspec.json.decode(self.body)
+
+    def as_kind(self, kind: type[T]) -> T:
+        """The body as one of the structs of `model.answers`."""
+        return msgspec.json.decode(self.body, type=kind)
 
 
 class Wire:

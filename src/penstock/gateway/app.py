@@ -10,12 +10,19 @@ from aiohttp import web
 
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
 from penstock.gateway.context import GATEWAY, Gateway, gateway_of
+from penstock.gateway.parse import request_too_large
 from penstock.gateway.protocol import check_protocol, name_protocol
-from penstock.gateway.routes import consumers, files, records
-from penstock.gateway.routes import maintenance as upkeep
-from penstock.gateway.routes import queries as control
-from penstock.gateway.routes import rows_in as ingest
-from penstock.gateway.routes import rows_out as fetch
+from penstock.gateway.routes import (
+    admission,
+    consumers,
+    files,
+    maintenance,
+    queries,
+    records,
+    rows_in,
+    rows_out,
+    streams,
+)
 
 _LOG = logging.getLogger("penstock.gateway")
 _OPEN_ROUTE = "/v1/health"
@@ -32,7 +39,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return _error_answer(error)
     except web.HTTPRequestEntityTooLarge:
         bound = gateway_of(request).settings.request_bytes_max
-        return _error_answer(ingest.request_too_large(bound))
+        return _error_answer(request_too_large(bound))
     except web.HTTPMethodNotAllowed as error:
         return _error_answer(_unknown_route(request, f"; it takes {_methods(error)}"))
     except web.HTTPNotFound:
@@ -41,8 +48,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         raise
     except Exception as error:
         _LOG.exception("%s %s failed", request.method, request.path)
-        what = f"{type(error).__name__}: {error}"
-        return _error_answer(Bug(f"the server failed: {what}; report this", code="bug"))
+        cause = f"{type(error).__name__}: {error}"
+        return _error_answer(Bug(f"the server failed: {cause}; report this", code="bug"))
 
 
 def _methods(error: web.HTTPMethodNotAllowed) -> str:
@@ -80,7 +87,7 @@ async def check_token(request: web.Request, handler: Handler) -> web.StreamRespo
         )
     if gateway.stopping:
         raise TryAgain("the server is stopping; try again when it is back", code="stopping")
-    with gateway.under_way:
+    with gateway.in_flight:
         return await handler(request)
 
 
@@ -92,37 +99,37 @@ def make_app(gateway: Gateway) -> web.Application:
     )
     app[GATEWAY] = gateway
     app.on_response_prepare.append(name_protocol)
-    app.router.add_get("/v1/health", control.health)
-    app.router.add_get("/v1/server", control.server)
-    app.router.add_get("/v1/streams", control.list_streams)
-    app.router.add_get("/v1/streams/{stream}", control.get_stream)
-    app.router.add_put("/v1/streams/{stream}", control.put_stream)
-    app.router.add_patch("/v1/streams/{stream}", upkeep.alter_stream)
-    app.router.add_delete("/v1/streams/{stream}", upkeep.delete_stream)
-    app.router.add_post("/v1/streams/{stream}/trim", upkeep.trim_stream)
-    app.router.add_post("/v1/streams/{stream}/rows", ingest.append_rows)
-    app.router.add_get("/v1/streams/{stream}/rows", fetch.fetch_rows)
-    app.router.add_get("/v1/streams/{stream}/position", fetch.find_position)
-    app.router.add_post("/v1/streams/{stream}/entries", ingest.append_entries)
-    app.router.add_get("/v1/queries", control.list_queries)
-    app.router.add_get("/v1/queries/{query}", control.get_query)
-    app.router.add_post("/v1/queries/{query}/instances", control.take_over)
-    app.router.add_post("/v1/queries/{query}/markers", control.mark)
-    app.router.add_get("/v1/queries/{query}/markers", control.list_markers)
+    app.router.add_get("/v1/health", maintenance.health)
+    app.router.add_get("/v1/server", maintenance.server)
+    app.router.add_get("/v1/streams", streams.list_streams)
+    app.router.add_get("/v1/streams/{stream}", streams.get_stream)
+    app.router.add_put("/v1/streams/{stream}", streams.put_stream)
+    app.router.add_patch("/v1/streams/{stream}", streams.alter_stream)
+    app.router.add_delete("/v1/streams/{stream}", streams.delete_stream)
+    app.router.add_post("/v1/streams/{stream}/trim", streams.trim_stream)
+    app.router.add_post("/v1/streams/{stream}/rows", rows_in.append_rows)
+    app.router.add_get("/v1/streams/{stream}/rows", rows_out.fetch_rows)
+    app.router.add_get("/v1/streams/{stream}/position", streams.find_position)
+    app.router.add_post("/v1/streams/{stream}/entries", rows_in.append_entries)
+    app.router.add_get("/v1/queries", queries.list_queries)
+    app.router.add_get("/v1/queries/{query}", queries.get_query)
+    app.router.add_post("/v1/queries/{query}/instances", queries.take_over)
+    app.router.add_post("/v1/queries/{query}/markers", queries.mark)
+    app.router.add_get("/v1/queries/{query}/markers", queries.list_markers)
     app.router.add_post("/v1/queries/{query}/files", files.append_files)
     app.router.add_get("/v1/queries/{query}/files/{lsn}", files.get_file)
     app.router.add_get("/v1/queries/{query}/checkpoint", files.get_checkpoint)
     app.router.add_get("/v1/queries/{query}/state", files.get_state)
-    app.router.add_post("/v1/queries/{query}/reset", upkeep.reset_query)
-    app.router.add_delete("/v1/queries/{query}", upkeep.delete_query)
+    app.router.add_post("/v1/queries/{query}/reset", queries.reset_query)
+    app.router.add_delete("/v1/queries/{query}", queries.delete_query)
     app.router.add_get("/v1/consumers", consumers.list_consumers)
     app.router.add_put("/v1/consumers/{group}/streams/{stream}", consumers.register)
     app.router.add_post("/v1/consumers/{group}/positions", consumers.move)
     app.router.add_delete("/v1/consumers/{group}", consumers.forget)
-    app.router.add_post("/v1/collect", upkeep.collect)
-    app.router.add_get("/v1/backup", upkeep.back_up)
+    app.router.add_post("/v1/collect", maintenance.collect)
+    app.router.add_get("/v1/backup", maintenance.back_up)
     app.router.add_post("/v1/records", records.append_record)
     app.router.add_get("/v1/records", records.list_records)
     app.router.add_post("/v1/records/trim", records.trim_records)
-    app.router.add_post("/v1/admission", control.admit)
+    app.router.add_post("/v1/admission", admission.admit)
     return app

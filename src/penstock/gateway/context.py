@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import pyarrow as pa
 from aiohttp import web
 
-from penstock.admission.hold import Held, UnderWay
-from penstock.admission.read_positions import Readings
+from penstock.admission.hold import Held
+from penstock.admission.runner import AdmissionRunner
 from penstock.clock import Clock
-from penstock.errors import PenstockError
+from penstock.gateway.in_flight import InFlight
 from penstock.log.backends.local import LocalLog
 from penstock.log.contract import Operation, StreamRecord
 from penstock.log.decide.rows import need_stream
+from penstock.log.reading.schemas import StreamSchemas
 from penstock.log.retention.collector import Collector
 from penstock.log.store.view import StoreView
-from penstock.model.ids import StreamName, stream_name
+from penstock.model.ids import StreamName
 from penstock.settings.server import Settings
 
+P = ParamSpec("P")
 T = TypeVar("T")
-_LOG = logging.getLogger("penstock.gateway")
 
 
 class Gateway:
@@ -36,14 +35,14 @@ class Gateway:
         self.clock = clock
         self.started_at_ms = clock.wall_ms()
         self.held = Held()
-        self.under_way = UnderWay()
+        self.in_flight = InFlight()
         self.stopping = False
-        self.bodies = asyncio.Semaphore(log.settings.ingest_requests_max)
-        self._threads = ThreadPoolExecutor(log.settings.fetch_threads, "penstock-gateway")
-        self._schemas: dict[tuple[int, int], pa.Schema] = {}
-        self._turns: dict[int, int] = {}
-        self.readings = Readings(clock)
+        self.body_slots = asyncio.Semaphore(log.settings.ingest_requests_max)
+        self.schemas = StreamSchemas()
+        self.admission = AdmissionRunner(log, self.held, clock)
         self.collector = Collector(log, clock)
+        self._threads = ThreadPoolExecutor(log.settings.fetch_threads, "penstock-gateway")
+        self._turns: dict[int, int] = {}
         log.on_visible(self.held.notify)
 
     @property
@@ -54,38 +53,24 @@ class Gateway:
         """Carry an operation out; durable when this returns."""
         return await asyncio.wrap_future(self.log.submit(operation))
 
-    def run_behind(self, operation: Operation) -> None:
-        """Carry out an operation that nobody waits for; if it is refused, the next one may not."""
-        try:
-            self.log.submit(operation).add_done_callback(_say_if_refused)
-        except PenstockError as error:
-            _LOG.info("not kept: %s", error)
+    def read(
+        self,
+        question: Callable[Concatenate[StoreView, P], T],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Ask a question of the log as it is now. One that may take long goes to `in_thread`."""
+        with self.log.reading() as view:
+            return question(view, *args, **named)
 
-    async def in_thread(self, work: Callable[..., T], *args: Any) -> T:
+    async def in_thread(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run what takes long beside the event loop; beyond `fetch_threads` it queues."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: work(*args, **named))
 
     def stream(self, name: StreamName) -> StreamRecord:
         """The stream, or `unknown_stream`."""
-        with self.log.reading() as view:
-            return need_stream(view, name)
-
-    def stream_in(self, request: web.Request, view: StoreView | None = None) -> StreamRecord:
-        """The stream that the request's path names."""
-        name = stream_name(request.match_info["stream"])
-        return self.stream(name) if view is None else need_stream(view, name)
-
-    def schema(self, stream: StreamRecord) -> pa.Schema:
-        """The stream's schema as the record has it."""
-        return self.version(stream, len(stream.versions))
-
-    def version(self, stream: StreamRecord, version: int) -> pa.Schema:
-        """A schema that the stream has or had, read once."""
-        key = (stream.id, version)
-        if key not in self._schemas:
-            message = (*stream.versions, stream.schema)[version]
-            self._schemas[key] = pa.ipc.read_schema(pa.py_buffer(message))
-        return self._schemas[key]
+        return self.read(need_stream, name)
 
     def next_turn(self, stream: StreamRecord) -> int:
         """Whose turn it is among the substreams for a request that names neither one nor a key."""
@@ -94,16 +79,11 @@ class Gateway:
         return turn
 
     def hold_s(self, wait_ms: int) -> float:
+        """How long a request that asks to be held so long is held."""
         return min(wait_ms, self.settings.hold_ms_max) / 1000
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
-
-
-def _say_if_refused(done: Future[Any]) -> None:
-    error = done.exception()
-    if error is not None:
-        _LOG.info("not kept: %s", error)
 
 
 GATEWAY: web.AppKey[Gateway] = web.AppKey("gateway", Gateway)

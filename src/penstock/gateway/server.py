@@ -129,7 +129,7 @@ class Server:
         if self._gateway is not None:
             self._gateway.stopping = True
             self._gateway.held.release()
-            await self._gateway.under_way.wait_until_none(self.log.settings.stop_s_max)
+            await self._gateway.in_flight.wait_until_none(self.log.settings.stop_s_max)
         if self._runner is not None:
             await self._runner.cleanup()
         if self._gateway is not None:

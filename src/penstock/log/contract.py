@@ -86,15 +86,6 @@ class StreamRecord(msgspec.Struct, frozen=True, array_like=True):
     began: Lsn = Lsn(0)
 
 
-class Appended(msgspec.Struct, frozen=True):
-    """The answer to a producer: `position` is the commit that made the rows visible."""
-
-    position: Lsn
-    rows: int
-    entries: tuple[Lsn, ...]
-    duplicate: bool = False
-
-
 class MarkerRef(msgspec.Struct, frozen=True):
     """The last marker of a query, as far as a new instance needs it."""
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from penstock.log.contract import (
-    Appended,
     Commit,
     Covered,
     Entry,
@@ -21,6 +20,7 @@ from penstock.log.contract import (
     StreamRecord,
 )
 from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Removal, Run
+from penstock.model.answers import Appended
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import xxhash
 
+from penstock.admission.cut import cut_batch
 from penstock.errors import BadCall, Fenced, PenstockError
 from penstock.log.contract import (
     AppendFiles,
@@ -21,7 +22,7 @@ from penstock.log.contract import (
     StreamRecord,
     TakeQuery,
 )
-from penstock.log.reading.visible import Range, check_position, end_of_batch, entries_in, latest
+from penstock.log.reading.visible import Range, check_position, entries_in, latest
 from penstock.log.store.view import StoreView
 from penstock.log.upkeep import Shape
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
@@ -206,7 +207,7 @@ class Run(Client):
         if not commits:
             return
         count = self.cluster.rng.randint(1, min(len(commits), self.cluster.setup.cut_max))
-        until = end_of_batch(view, stream, Lsn(self.position), commits[count - 1].lsn, None, None)
+        until = cut_batch(view, stream, Lsn(self.position), commits[count - 1].lsn).end
         self.cut = (self.position, until)
         payload = msgspec.json.encode(self.cut)
         file = FileDraft(

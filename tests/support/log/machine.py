@@ -11,12 +11,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from penstock.admission.cut import Limits, cut_batch
 from penstock.errors import PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import Mark, Operation
 from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
-from penstock.log.reading.visible import Range, end_of_batch, entries_in, latest, position_at
+from penstock.log.reading.visible import Range, entries_in, latest, position_at
 from penstock.log.store.view import StoreView
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName, Substream
 from penstock.testing.clock import ManualClock
@@ -300,7 +301,7 @@ class LogAgainstModel(RuleBasedStateMachine):
             assert last == ends[-1]
             for after, rows_max in itertools.product(ends, range(1, 8)):
                 told = self.told_end(shown, ends, after, rows_max)
-                assert end_of_batch(view, record, Lsn(after), last, rows_max, None) == told
+                assert cut_batch(view, record, Lsn(after), last, Limits(rows_max)).end == told
             times = {arrived + step for _, arrived, _, _ in shown for step in (-1, 0, 1)}
             for time_ms in times:
                 before = (commit for commit, arrived, _, _ in shown if arrived < time_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.admission.read_positions import HEARD_S, KEEP_S, Asker, Readings
+from penstock.admission.read_positions import HEARD_S, KEEP_S, Asker, ReadPositions
 from penstock.log.upkeep import MovePosition
 from penstock.model.ids import Instance, Lsn, QueryId, StreamName
 from penstock.testing.clock import ManualClock
@@ -22,41 +22,41 @@ def test_the_position_kept_is_that_of_two_batches_before() -> None:
     committed                      0        1
     """
     clock = ManualClock()
-    readings = Readings(clock)
-    readings.registered(ASKER, Lsn(10))
+    positions = ReadPositions(clock)
+    positions.registered(ASKER, Lsn(10))
     clock.sleep(KEEP_S)
-    assert readings.asked(ASKER, Lsn(20)) is None, "two positions are not enough to tell"
-    assert kept(readings.asked(ASKER, Lsn(30))) == 10
+    assert positions.asked(ASKER, Lsn(20)) is None, "two positions are not enough to tell"
+    assert kept(positions.asked(ASKER, Lsn(30))) == 10
     clock.sleep(KEEP_S)
-    assert readings.asked(ASKER, Lsn(30)) is None, "nothing has moved"
-    assert kept(readings.asked(ASKER, Lsn(40))) == 20
+    assert positions.asked(ASKER, Lsn(30)) is None, "nothing has moved"
+    assert kept(positions.asked(ASKER, Lsn(40))) == 20
 
 
 def test_moves_are_kept_now_and_then_only() -> None:
     clock = ManualClock()
-    readings = Readings(clock)
-    readings.registered(ASKER, Lsn(0))
-    asked = [readings.asked(ASKER, Lsn(at)) for at in range(1, 100)]
+    positions = ReadPositions(clock)
+    positions.registered(ASKER, Lsn(0))
+    asked = [positions.asked(ASKER, Lsn(at)) for at in range(1, 100)]
     assert asked == [None] * 99
     clock.sleep(KEEP_S)
-    assert kept(readings.asked(ASKER, Lsn(100))) == 98
+    assert kept(positions.asked(ASKER, Lsn(100))) == 98
 
 
 def test_a_quiet_query_is_heard_of_where_it_is() -> None:
     clock = ManualClock()
-    readings = Readings(clock)
-    readings.registered(ASKER, Lsn(7))
+    positions = ReadPositions(clock)
+    positions.registered(ASKER, Lsn(7))
     clock.sleep(HEARD_S)
-    assert kept(readings.asked(ASKER, Lsn(7))) is None
-    assert readings.asked(ASKER, Lsn(7)) is None, "once is enough"
+    assert kept(positions.asked(ASKER, Lsn(7))) is None
+    assert positions.asked(ASKER, Lsn(7)) is None, "once is enough"
 
 
 def test_a_query_that_goes_back_and_a_new_run_begin_anew() -> None:
     clock = ManualClock()
-    readings = Readings(clock)
-    readings.registered(ASKER, Lsn(10))
-    readings.asked(ASKER, Lsn(20))
-    readings.asked(ASKER, Lsn(5))
+    positions = ReadPositions(clock)
+    positions.registered(ASKER, Lsn(10))
+    positions.asked(ASKER, Lsn(20))
+    positions.asked(ASKER, Lsn(5))
     clock.sleep(KEEP_S)
-    assert readings.asked(ASKER, Lsn(20)) is None
-    assert not readings.is_known(ASKER._replace(instance=Instance(2)))
+    assert positions.asked(ASKER, Lsn(20)) is None
+    assert not positions.is_known(ASKER._replace(instance=Instance(2)))

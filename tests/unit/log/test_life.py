@@ -8,11 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from penstock.admission.cut import cut_batch
 from penstock.errors import PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import CreateStream, Operation
-from penstock.log.reading.visible import current, earliest, end_of_batch, latest
+from penstock.log.reading.visible import current, earliest, latest
 from penstock.log.upkeep import (
     AlterStream,
     DeleteStream,
@@ -110,7 +111,7 @@ def test_substreams_only_grow_and_no_batch_spans_the_change(log: EmbeddedLog) ->
         stream = view.stream(S)
         assert stream is not None
         assert stream.turns == (3,)
-        ends = [end_of_batch(view, stream, Lsn(after), Lsn(6), None, None) for after in range(7)]
+        ends = [cut_batch(view, stream, Lsn(after), Lsn(6)).end for after in range(7)]
     assert ends == [3, 3, 3, 6, 6, 6, 6]
 
 

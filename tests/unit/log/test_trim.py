@@ -9,12 +9,13 @@ import lmdb
 import msgspec
 import pytest
 
+from penstock.admission.cut import Limits, cut_batch
 from penstock.errors import PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import Mark, Operation
 from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
-from penstock.log.reading.visible import Range, check_position, earliest, end_of_batch, latest, page
+from penstock.log.reading.visible import Range, check_position, earliest, latest, page
 from penstock.log.store import repair
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
@@ -89,7 +90,7 @@ def test_a_trim_removes_rows_from_every_index_and_keeps_the_totals(log: Embedded
         assert last is not None
         assert last.rows_total == 6
         # Rows are counted from the trim point on, not from the beginning.
-        assert end_of_batch(view, stream, Lsn(4), Lsn(6), 1, None) == 5
+        assert cut_batch(view, stream, Lsn(4), Lsn(6), Limits(1)).end == 5
 
 
 def test_rows_at_or_below_the_trim_point_are_an_error_and_never_fewer_rows(

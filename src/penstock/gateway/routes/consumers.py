@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aiohttp import web
 
-from penstock.gateway.bodies import MovesBody, RegisterBody, bad_request, body_of, short_text
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.gateway.routes.queries import json_answer
-from penstock.log.decide.consumers import Holder, holders
-from penstock.log.reading.visible import earliest, latest
-from penstock.log.store.view import StoreView
+from penstock.gateway.encode import json_answer
+from penstock.gateway.parse import bad_request, body_of, short_text, stream_in_path
+from penstock.log.reading.descriptions import NAMED_POSITIONS, consumer_list
 from penstock.log.upkeep import ConsumerRecord, ForgetConsumer, Move, MovePosition, Register
-from penstock.model.ids import Lsn, stream_name
+from penstock.model.answers import ForgottenStreams, MovedPositions, Position
+from penstock.model.ids import Lsn, StreamName, stream_name
+from penstock.model.requests import MovesBody, RegisterBody
 
 
 async def list_consumers(request: web.Request) -> web.Response:
@@ -22,38 +20,12 @@ async def list_consumers(request: web.Request) -> web.Response:
     With `away=true` only those that are, the longest away first.
     """
     gateway = gateway_of(request)
-    only = request.query.get("away", "false")
-    if only not in ("true", "false"):
-        raise bad_request(f"away is {only!r}, and must be true or false")
-    with gateway.log.reading() as view:
-        found = [_described(gateway, view, each) for each in holders(view)]
-    found.sort(key=lambda each: (each["reader"], each["name"], each["stream"]))
-    if only == "true":
-        found = [each for each in found if each["is_away"]]
-        found.sort(key=lambda each: int(each["heard_at_ms"]))
-    return json_answer({"consumers": found})
-
-
-def _described(gateway: Gateway, view: StoreView, holder: Holder) -> dict[str, Any]:
-    stream = view.stream(holder.stream)
-    behind = 0
-    if stream is not None:
-        last = view.commit_at(stream, latest(view, stream))
-        base = view.commit_at(stream, holder.position)
-        behind = (last.rows_total if last else 0) - (base.rows_total if base else 0)
-    away_ms = gateway.settings.consumer_away_ms_max
-    is_away = holder.is_away(gateway.collector.now_ms(view), away_ms)
-    return {
-        "reader": holder.reader,
-        "name": holder.name,
-        "stream": holder.stream,
-        "position": holder.position,
-        "rows_behind": behind,
-        "heard_at_ms": holder.heard_at_ms,
-        "is_away": is_away,
-        "away_since_ms": holder.heard_at_ms + away_ms if is_away else None,
-        "is_trimmed": stream is None or holder.position < earliest(view, stream),
-    }
+    away = request.query.get("away", "false")
+    if away not in ("true", "false"):
+        raise bad_request(f"away is {away!r}, and must be true or false")
+    now_ms = gateway.read(gateway.collector.now_ms)
+    away_ms_max = gateway.settings.consumer_away_ms_max
+    return json_answer(gateway.read(consumer_list, now_ms, away_ms_max, only_away=away == "true"))
 
 
 def _group(request: web.Request) -> str:
@@ -64,17 +36,18 @@ async def register(request: web.Request) -> web.Response:
     """`PUT /v1/consumers/G/streams/S`: from here on the stream is held for the group."""
     gateway = gateway_of(request)
     group = _group(request)
-    body = await body_of(request, RegisterBody)
-    with gateway.log.reading() as view:
-        stream = gateway.stream_in(request, view)
-        if isinstance(body.start, int):
-            start = Lsn(body.start)
-        elif body.start in ("earliest", "latest"):
-            start = (earliest if body.start == "earliest" else latest)(view, stream)
-        else:
-            raise bad_request(f"start is {body.start!r}; give earliest, latest or a position")
-    made: ConsumerRecord = await gateway.run(Register("group", group, stream.name, start))
-    return json_answer({"position": made.position})
+    stream = stream_in_path(request)
+    start = _start(gateway, stream, await body_of(request, RegisterBody))
+    consumer: ConsumerRecord = await gateway.run(Register("group", group, stream, start))
+    return json_answer(Position(consumer.position))
+
+
+def _start(gateway: Gateway, stream: StreamName, body: RegisterBody) -> Lsn:
+    if isinstance(body.start, int):
+        return Lsn(body.start)
+    if body.start in NAMED_POSITIONS:
+        return gateway.read(NAMED_POSITIONS[body.start], stream)
+    raise bad_request(f"start is {body.start!r}; give earliest, latest or a position")
 
 
 async def move(request: web.Request) -> web.Response:
@@ -85,13 +58,13 @@ async def move(request: web.Request) -> web.Response:
     moves = tuple(
         Move(
             stream_name(name),
-            None if each.position is None else Lsn(each.position),
-            None if each.expect is None else Lsn(each.expect),
+            None if stream.position is None else Lsn(stream.position),
+            None if stream.expect is None else Lsn(stream.expect),
         )
-        for name, each in body.streams.items()
+        for name, stream in body.streams.items()
     )
     moved: tuple[ConsumerRecord, ...] = await gateway.run(MovePosition("group", group, moves))
-    return json_answer({"positions": {each.stream: each.position for each in moved}})
+    return json_answer(MovedPositions({each.stream: each.position for each in moved}))
 
 
 async def forget(request: web.Request) -> web.Response:
@@ -101,4 +74,4 @@ async def forget(request: web.Request) -> web.Response:
     text = request.query.get("stream")
     stream = None if text is None else stream_name(text)
     streams = await gateway.run(ForgetConsumer("group", group, stream))
-    return json_answer({"forgotten": list(streams)})
+    return json_answer(ForgottenStreams(tuple(streams)))

@@ -1,22 +1,20 @@
-"""Generic records over HTTP: appended with any tags, read by one."""
+"""Routes of generic records: appended with any tags, read and trimmed by one."""
 
 from __future__ import annotations
-
-import base64
-from itertools import islice
 
 from aiohttp import web
 
 from penstock.errors import BadCall
-from penstock.gateway.bodies import TrimBody, bad_request, body_of, number_in, short_text
 from penstock.gateway.context import gateway_of
-from penstock.gateway.routes.rows_in import read_body
-from penstock.log.contract import AppendRecord, Entry
+from penstock.gateway.encode import json_answer
+from penstock.gateway.parse import bad_request, body_of, number_in, read_body, short_text
+from penstock.log.contract import AppendRecord
 from penstock.log.decide.records import OWN_TAGS
-from penstock.log.reading.subscription import check_whole
+from penstock.log.reading.record_pages import record_page, trim_bound, trimmed_until
 from penstock.log.upkeep import Trimmed, TrimTag
-from penstock.log.view import View
+from penstock.model.answers import EntryPlace, TrimmedRecords
 from penstock.model.ids import Lsn
+from penstock.model.requests import TrimBody
 
 RECORDS_MAX = 256
 """In one answer."""
@@ -32,21 +30,21 @@ async def append_record(request: web.Request) -> web.Response:
     """
     gateway = gateway_of(request)
     tags = tuple(tag for tag in request.query.get("tags", "").split(",") if tag)
-    expected, at = request.query.get("expect_tag"), number_in(request, "expect")
-    if (expected is None) != (at is None):
+    expect_tag, expect = request.query.get("expect_tag"), number_in(request, "expect")
+    if (expect_tag is None) != (expect is None):
         raise bad_request("expect_tag and expect go together; send both or none")
     producer, seq = request.query.get("producer"), number_in(request, "seq")
     if (producer is None) != (seq is None):
         raise bad_request("producer and seq go together; send both or none")
     operation = AppendRecord(
         tags,
-        await read_body(request, gateway),
-        None if expected is None or at is None else (expected, Lsn(at)),
+        await read_body(request, gateway.settings.request_bytes_max),
+        None if expect_tag is None or expect is None else (expect_tag, Lsn(expect)),
         None if producer is None else short_text(producer, "producer"),
         None,
         seq,
     )
-    return web.json_response({"lsn": await gateway.run(operation)})
+    return json_answer(EntryPlace(await gateway.run(operation)))
 
 
 async def trim_records(request: web.Request) -> web.Response:
@@ -55,26 +53,10 @@ async def trim_records(request: web.Request) -> web.Response:
     gateway = gateway_of(request)
     tag = _tag_in(request)
     asked = Lsn((await body_of(request, TrimBody)).until)
-
-    def bounded() -> tuple[Lsn, bool]:
-        with gateway.log.reading() as view:
-            return trim_bound(view, tag, asked, TRIMMED_MAX)
-
-    def gone() -> Lsn:
-        with gateway.log.reading() as view:
-            return view.trimmed(tag)
-
-    until, has_more = await gateway.in_thread(bounded)
-    done: Trimmed = await gateway.run(TrimTag(tag, until))
-    until = await gateway.in_thread(gone)
-    return web.json_response({"until": until, "entries": done.entries, "more": has_more})
-
-
-def trim_bound(view: View, tag: str, until: Lsn, count_max: int) -> tuple[Lsn, bool]:
-    """Up to where one call trims a tag that is to be trimmed so far, and whether that is less."""
-    lsns = list(islice(view.tagged(tag), count_max + 1))
-    has_more = len(lsns) > count_max and lsns[-1] <= until
-    return (lsns[-2] if has_more else until), has_more
+    until, has_more = await gateway.in_thread(gateway.read, trim_bound, tag, asked, TRIMMED_MAX)
+    trimmed: Trimmed = await gateway.run(TrimTag(tag, until))
+    gone_until = await gateway.in_thread(gateway.read, trimmed_until, tag)
+    return json_answer(TrimmedRecords(gone_until, trimmed.entries, has_more))
 
 
 async def list_records(request: web.Request) -> web.Response:
@@ -83,32 +65,14 @@ async def list_records(request: web.Request) -> web.Response:
     Without `after` from the first one there is; after a place where some are gone, `trimmed`.
     """
     gateway = gateway_of(request)
-    tag = _tag_in(request)
-    after = number_in(request, "after")
-
-    def page() -> list[Entry]:
-        with gateway.log.reading() as view:
-            if after is not None:
-                check_whole(view, (tag,), after)
-            lsns = islice(view.tagged(tag, (after or 0) + 1), RECORDS_MAX)
-            return [entry for lsn in lsns if (entry := view.entry(lsn)) is not None]
-
-    found = await gateway.in_thread(page)
-    records = [
-        {
-            "lsn": entry.head.lsn,
-            "producer": entry.head.producer,
-            "seq": entry.head.seq,
-            "payload": base64.b64encode(entry.payload).decode("ascii"),
-        }
-        for entry in found
-    ]
-    return web.json_response({"records": records, "more": len(found) == RECORDS_MAX})
+    tag, after = _tag_in(request), number_in(request, "after")
+    page = await gateway.in_thread(gateway.read, record_page, tag, after, RECORDS_MAX)
+    return json_answer(page)
 
 
 def _tag_in(request: web.Request) -> str:
     tag = request.query.get("tag", "")
     if not tag or tag.startswith(OWN_TAGS):
-        what = f"name a tag of records: {request.method} {request.path}?tag=a"
-        raise BadCall(what, code="bad_tag")
+        remedy = f"name a tag of records: {request.method} {request.path}?tag=a"
+        raise BadCall(remedy, code="bad_tag")
     return tag

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from penstock.errors import BadCall, Fenced, TryAgain
 from penstock.log.contract import (
-    Appended,
     AppendPending,
     AppendRows,
     Commit,
@@ -22,6 +21,7 @@ from penstock.log.contract import (
 )
 from penstock.log.upkeep import Shape, stream_point
 from penstock.log.view import Place, Plan, ProducerRecord, Showing, View
+from penstock.model.answers import Appended
 from penstock.model.ids import (
     SUBSTREAMS_MAX,
     Instance,

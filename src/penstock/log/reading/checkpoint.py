@@ -9,34 +9,9 @@ import msgspec
 from penstock.errors import BadCall
 from penstock.log.store import layout
 from penstock.log.store.view import StoreView
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId
-from penstock.model.marker import FileRef, Marker
-
-
-class CheckpointMarker(msgspec.Struct, frozen=True):
-    """A marker, as far as it brings a checkpoint location up to its batch."""
-
-    lsn: Lsn
-    batch: BatchId
-    instance: Instance
-    commit: str | None
-    files: tuple[FileRef, ...]
-
-
-class RecordedOffsets(msgspec.Struct, frozen=True):
-    """The entry with the offsets of a batch that has no marker; it must run with these."""
-
-    batch: BatchId
-    entry: Lsn
-    instance: Instance
-
-
-class Checkpoint(msgspec.Struct, frozen=True):
-    """Markers in order; `more` says that others follow the last one."""
-
-    markers: tuple[CheckpointMarker, ...]
-    more: bool
-    offsets: RecordedOffsets | None
+from penstock.model.answers import Checkpoint, MarkedBatch, RecordedOffsets
+from penstock.model.ids import BatchId, Lsn, QueryId
+from penstock.model.marker import Marker
 
 
 def checkpoint_of(
@@ -72,9 +47,9 @@ def checkpoint_of(
     )
 
 
-def _marker(view: StoreView, lsn: Lsn) -> CheckpointMarker:
+def _marker(view: StoreView, lsn: Lsn) -> MarkedBatch:
     found = msgspec.json.decode(view.payload(lsn), type=Marker)
-    return CheckpointMarker(lsn, found.batch, found.instance, found.commit, found.files)
+    return MarkedBatch(lsn, found.batch, found.instance, found.commit, found.files)
 
 
 def _offsets(view: StoreView, query: QueryId, first: BatchId) -> RecordedOffsets | None:

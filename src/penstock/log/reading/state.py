@@ -9,32 +9,9 @@ import msgspec
 from penstock.log.contract import StoreRecord
 from penstock.log.decide.trims import need_query
 from penstock.log.store.view import StoreView
-from penstock.model.ids import BatchId, FilePath, Lsn, QueryId, change_log_store
-from penstock.model.marker import Marker, SnapshotFile
-
-
-class ChangeLog(msgspec.Struct, frozen=True):
-    """A change log of a batch after the snapshot, or the checksum file of one."""
-
-    path: FilePath
-    entry: Lsn
-    batch: BatchId
-
-
-class StoredState(msgspec.Struct, frozen=True):
-    """One state store: its newest snapshot, if there is one, and all that follows it in order."""
-
-    folder: str
-    needs_from: BatchId
-    snapshot: tuple[SnapshotFile, ...]
-    changes: tuple[ChangeLog, ...]
-
-
-class StateInLog(msgspec.Struct, frozen=True):
-    """Stores in the order of their folders; `more` says that others follow the last one."""
-
-    stores: tuple[StoredState, ...]
-    more: bool
+from penstock.model.answers import ChangeLog, StateInLog, StoredState
+from penstock.model.ids import QueryId, change_log_store
+from penstock.model.marker import Marker
 
 
 def state_of(view: StoreView, query: QueryId, after: str, stores_max: int) -> StateInLog:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.contract import Commit, StreamRecord
+from penstock.log.contract import QueryRecord, StreamRecord
 from penstock.log.decide.consumers import check_readable
 from penstock.log.decide.rows import need_stream
+from penstock.log.reading.commits import last_commit_where
 from penstock.log.reading.ends import end_of
 from penstock.log.store import layout
 from penstock.log.store.layout import Buffer
 from penstock.log.store.view import StoreView
 from penstock.log.upkeep import stream_point
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, Substream
+from penstock.model.answers import MarkerLine, MarkerList
+from penstock.model.ids import BatchId, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import Marker
 
 
@@ -80,68 +83,28 @@ def current(view: StoreView, stream: StreamRecord) -> StreamRecord:
     return now
 
 
-def _last_where(
-    view: StoreView,
-    stream: StreamRecord,
-    low: Lsn,
-    high: Lsn,
-    holds: Callable[[Commit], bool],
-) -> Commit | None:
-    """The last commit in `(low, high]` for which `holds`, which is true of a first part only."""
-    found: Commit | None = None
-    while low < high:
-        middle = Lsn((low + high + 1) // 2)
-        commit = view.commit_at(stream, middle)
-        if commit is None or commit.lsn <= low:
-            low = middle
-        elif holds(commit):
-            found, low = commit, middle
-        else:
-            high = Lsn(commit.lsn - 1)
-    return found
-
-
-def end_of_batch(
-    view: StoreView,
-    stream: StreamRecord,
-    after: Lsn,
-    until: Lsn,
-    rows_max: int | None,
-    bytes_max: int | None,
-) -> Lsn:
-    """How far a batch after `after` may read: whole commits within both bounds, at least one.
-
-    It ends where the number of substreams changes, so that no batch has a key in two of them.
-    """
-    until = min([until, *(turn for turn in stream.turns if turn > after)])
-    last = view.commit_at(stream, until)
-    if last is None or last.lsn <= after:
-        return after
-    before = view.commit_at(stream, after)
-    rows_end = (before.rows_total if before else 0) + (
-        rows_max if rows_max is not None else last.rows_total
-    )
-    bytes_end = (before.bytes_total if before else 0) + (
-        bytes_max if bytes_max is not None else last.bytes_total
-    )
-    within = _last_where(
-        view,
-        stream,
-        after,
-        last.lsn,
-        lambda commit: commit.rows_total <= rows_end and commit.bytes_total <= bytes_end,
-    )
-    if within is not None:
-        return within.lsn
-    first = next(view.commits(stream, after + 1, last.lsn))
-    return first.lsn
-
-
 def position_at(view: StoreView, stream: StreamRecord, time_ms: int) -> Lsn:
     """The position before the first commit that arrived at or after the time."""
     start, end = earliest(view, stream), latest(view, stream)
-    found = _last_where(view, stream, start, end, lambda commit: commit.arrived_at_ms < time_ms)
-    return found.lsn if found is not None else start
+    last = last_commit_where(
+        view, stream, start, end, lambda commit: commit.arrived_at_ms < time_ms
+    )
+    return last.lsn if last is not None else start
+
+
+def position_at_time(view: StoreView, stream: StreamName, time_ms: int) -> Lsn:
+    """As `position_at`, for a stream by its name."""
+    return position_at(view, need_stream(view, stream), time_ms)
+
+
+def log_end(view: StoreView) -> Lsn:
+    """The place of the last entry of the log."""
+    return Lsn(view.next_lsn - 1)
+
+
+def query_list(view: StoreView) -> list[QueryRecord]:
+    """Every query that the log knows."""
+    return list(view.queries())
 
 
 def position_keeping(view: StoreView, stream: StreamRecord, bytes_min: int) -> Lsn:
@@ -150,20 +113,10 @@ def position_keeping(view: StoreView, stream: StreamRecord, bytes_min: int) -> L
     if last is None:
         return start
     most = last.bytes_total - bytes_min
-    found = _last_where(view, stream, start, last.lsn, lambda commit: commit.bytes_total <= most)
-    return found.lsn if found is not None else start
-
-
-class MarkerLine(msgspec.Struct, frozen=True):
-    """What a marker committed, without the list of entries."""
-
-    lsn: Lsn
-    batch: BatchId
-    instance: Instance
-    arrived_at_ms: int
-    positions: dict[str, Lsn]
-    mode: str
-    rows: int
+    end = last_commit_where(
+        view, stream, start, last.lsn, lambda commit: commit.bytes_total <= most
+    )
+    return end.lsn if end is not None else start
 
 
 def markers_from(view: StoreView, query: QueryId, first: BatchId) -> Iterator[MarkerLine]:
@@ -184,6 +137,11 @@ def markers_from(view: StoreView, query: QueryId, first: BatchId) -> Iterator[Ma
             marker.mode,
             rows,
         )
+
+
+def marker_list(view: StoreView, query: QueryId, first: BatchId, markers_max: int) -> MarkerList:
+    """The first markers of a query from batch `first` on."""
+    return MarkerList(tuple(islice(markers_from(view, query, first), markers_max)))
 
 
 def entries_in(view: StoreView, asked: Range) -> Iterator[tuple[Cursor, Lsn]]:

@@ -44,7 +44,8 @@ import msgspec
 import xxhash
 
 from penstock.errors import Damaged
-from penstock.log.contract import Appended, Entry, Head
+from penstock.log.contract import Entry, Head
+from penstock.model.answers import Appended
 from penstock.model.ids import Lsn
 
 TABLES = (

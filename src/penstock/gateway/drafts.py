@@ -1,0 +1,121 @@
+"""Request bodies to drafts of entries: rows routed to substreams and cut to size, files divided,
+all of them serialised and summed. Runs beside the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+import pyarrow as pa
+import xxhash
+
+from penstock.errors import BadCall
+from penstock.gateway import decode
+from penstock.gateway.parse import bad_request
+from penstock.log.contract import Draft, FileDraft, StreamRecord
+from penstock.log.reading.schemas import StreamSchemas
+from penstock.model.ids import FilePath, Substream
+from penstock.model.routing import split
+from penstock.model.schema import fit, same_shape, to_ddl
+
+
+def entry_too_large(size: int, bound: int, subject: str) -> BadCall:
+    return BadCall(
+        f"{subject} takes {size} bytes as an entry, and an entry has at most {bound}; send less at "
+        "once, or raise entry_bytes_max, and max_payload of the "
+        "servers where the log is in JetStream",
+        code="entry_too_large",
+        status=413,
+    )
+
+
+def row_drafts(
+    body: bytes,
+    content_type: str,
+    schemas: StreamSchemas,
+    stream: StreamRecord,
+    substream: int | None,
+    key: Sequence[str],
+    bytes_max: int,
+) -> tuple[Draft, ...]:
+    """The rows of a producer: all in one substream if it is given, else divided by key."""
+    rows = decode.rows_from(body, content_type, schemas.current(stream), schemas.first(stream))
+    if rows.num_rows == 0:
+        return ()
+    if substream is not None:
+        routed = [(Substream(substream), rows)]
+    else:
+        routed = split(rows, key, stream.substreams)
+    return tuple(draft for place, part in routed for draft in cut_rows(place, part, bytes_max))
+
+
+def cut_rows(substream: Substream, rows: pa.RecordBatch, bytes_max: int) -> list[Draft]:
+    """The rows as entries of at most `bytes_max`, in order; halved until they are."""
+    if rows.num_rows > 1 and rows.nbytes > 2 * bytes_max:
+        payload = None
+    else:
+        payload = rows.serialize().to_pybytes()
+        if len(payload) <= bytes_max:
+            return [_draft(substream, rows, payload)]
+    if rows.num_rows == 1:
+        raise entry_too_large(len(payload or b""), bytes_max, "a row")
+    half = rows.num_rows // 2
+    return [
+        *cut_rows(substream, rows.slice(0, half), bytes_max),
+        *cut_rows(substream, rows.slice(half), bytes_max),
+    ]
+
+
+def _draft(substream: Substream, rows: pa.RecordBatch, payload: bytes) -> Draft:
+    return Draft(substream, payload, rows.num_rows, xxhash.xxh3_64_intdigest(payload))
+
+
+def entry_drafts(
+    body: bytes,
+    schemas: StreamSchemas,
+    stream: StreamRecord,
+    substreams: Sequence[Substream],
+    bytes_max: int,
+) -> tuple[Draft, ...]:
+    """The record batches of a task, each for the substream named at its place, none divided."""
+    schema = schemas.current(stream)
+    sent, batches = decode.arrow_batches(body)
+    versions = range(len(stream.versions) + 1)
+    if not any(same_shape(sent, schemas.version(stream, version)) for version in versions):
+        raise BadCall(
+            f"the rows are {', '.join(f'{f.name} {f.type}' for f in sent)}, and the stream "
+            f"{stream.name!r} is {to_ddl(schema)}; send exactly these columns in this order",
+            code="rows_do_not_fit",
+        )
+    if len(batches) != len(substreams):
+        raise bad_request(
+            f"the body has {len(batches)} record batches and substreams names {len(substreams)}; "
+            "name one for each"
+        )
+    drafts = []
+    for substream, batch in zip(substreams, batches, strict=True):
+        rows = fit(batch, schema, schemas.first(stream))
+        payload = rows.serialize().to_pybytes()
+        if len(payload) > bytes_max:
+            raise entry_too_large(len(payload), bytes_max, "a record batch")
+        drafts.append(_draft(substream, rows, payload))
+    return tuple(drafts)
+
+
+def file_drafts(
+    body: bytes, paths: Sequence[FilePath], sizes: Sequence[int], bytes_max: int
+) -> tuple[FileDraft, ...]:
+    """The files of a body, which has them one after the other."""
+    if sum(sizes) != len(body):
+        raise bad_request(
+            f"the sizes add up to {sum(sizes)} bytes and the body has {len(body)}; send the files "
+            "one after the other, with nothing between them"
+        )
+    ends = pairwise(accumulate(sizes, initial=0))
+    drafts = []
+    for path, (start, end) in zip(paths, ends, strict=True):
+        if end - start > bytes_max:
+            raise entry_too_large(end - start, bytes_max, f"the file {path}")
+        payload = body[start:end]
+        drafts.append(FileDraft(path, payload, xxhash.xxh3_64_intdigest(payload)))
+    return tuple(drafts)

@@ -1,0 +1,253 @@
+"""Answers of the HTTP interface, one struct each: a server encodes them, a client decodes.
+
+The order of fields is that of the JSON. Fields that are added get a default, so that a client
+understands servers that do not send them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.model.ids import BatchId, FilePath, Instance, Lsn, StreamName
+from penstock.model.marker import FileRef, SnapshotFile, decode_commit
+
+# The server, and what it knows of streams
+
+
+class Health(msgspec.Struct, frozen=True):
+    """A server that answers."""
+
+    version: str
+    protocol: int
+
+
+class ServerDescription(msgspec.Struct, frozen=True):
+    """A server: where its data lie, what time it has, how far its log goes."""
+
+    version: str
+    protocol: int
+    data: str
+    pid: int
+    started_at_ms: int
+    now_ms: int
+    consumers_away: int
+    latest: int
+
+
+class StreamDescription(msgspec.Struct, frozen=True):
+    """A stream; positions and counts are of the moment of asking. `schema` is base64."""
+
+    name: str
+    ddl: str
+    schema: str
+    substreams: int
+    key: tuple[str, ...]
+    earliest: int
+    latest: int
+    rows: int
+    bytes: int
+    version: int = 0
+    first_columns: int | None = None
+    age_ms_max: int | None = None
+    bytes_max: int | None = None
+
+
+class StreamList(msgspec.Struct, frozen=True):
+    """The streams of a log, by name."""
+
+    streams: tuple[StreamDescription, ...]
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A position in a stream."""
+
+    position: int
+
+
+# Appends, and how far to read
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """Rows are durable and visible up to `position`, the commit that made them so; `duplicate`:
+    they were there already."""
+
+    position: Lsn
+    rows: int
+    entries: tuple[Lsn, ...] = ()
+    duplicate: bool = False
+
+
+class EntryPlace(msgspec.Struct, frozen=True):
+    """The place of one entry that was appended."""
+
+    lsn: Lsn
+
+
+class EntryPlaces(msgspec.Struct, frozen=True):
+    """The places of entries that were appended, in the order they were sent."""
+
+    entries: tuple[Lsn, ...]
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """How far the next batch may read a stream; `end` is where it is if there is nothing yet."""
+
+    end: Lsn
+    latest: Lsn
+    substreams: int
+
+
+# Recovery of a query
+
+
+class MarkedBatch(msgspec.Struct, frozen=True):
+    """A marker, as far as it brings a checkpoint location up to its batch."""
+
+    lsn: Lsn
+    batch: BatchId
+    instance: Instance
+    commit: str | None
+    files: tuple[FileRef, ...]
+
+    @property
+    def commit_bytes(self) -> bytes | None:
+        """The content of `commits/<batch>`; None for a batch write, which has no checkpoint."""
+        return None if self.commit is None else decode_commit(self.commit)
+
+
+class RecordedOffsets(msgspec.Struct, frozen=True):
+    """The entry with the offsets of the first batch that has no marker: it must run with these."""
+
+    batch: BatchId
+    entry: Lsn
+    instance: Instance
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """The checkpoint of a query as it lies in the log; `more`: markers follow the last one."""
+
+    markers: tuple[MarkedBatch, ...]
+    more: bool
+    offsets: RecordedOffsets | None
+
+
+class ChangeLog(msgspec.Struct, frozen=True):
+    """A change log of a batch after the snapshot, or the checksum file of one."""
+
+    path: FilePath
+    entry: Lsn
+    batch: BatchId
+
+
+class StoredState(msgspec.Struct, frozen=True):
+    """A state store in the log: its newest snapshot, if there is one, and all that follows it in
+    order."""
+
+    folder: str
+    needs_from: BatchId
+    snapshot: tuple[SnapshotFile, ...]
+    changes: tuple[ChangeLog, ...]
+
+
+class StateInLog(msgspec.Struct, frozen=True):
+    """The state of a query as it lies in the log, in the order of the stores' folders; `more`:
+    stores follow the last one."""
+
+    stores: tuple[StoredState, ...]
+    more: bool
+
+
+class MarkerLine(msgspec.Struct, frozen=True):
+    """A marker in the list of a query's markers: what it committed, without the entries."""
+
+    lsn: Lsn
+    batch: BatchId
+    instance: Instance
+    arrived_at_ms: int
+    positions: dict[str, Lsn]
+    mode: str
+    rows: int
+
+
+class MarkerList(msgspec.Struct, frozen=True):
+    """Markers of a query in the order of their batches."""
+
+    markers: tuple[MarkerLine, ...]
+
+
+# Consumers, records, trims
+
+
+class ConsumerDescription(msgspec.Struct, frozen=True):
+    """A consumer in one stream: how far it is, and since when it has stayed away, if it has."""
+
+    reader: str
+    name: str
+    stream: StreamName
+    position: Lsn
+    rows_behind: int
+    heard_at_ms: int
+    is_away: bool
+    away_since_ms: int | None
+    is_trimmed: bool
+
+
+class ConsumerList(msgspec.Struct, frozen=True):
+    """Groups and queries, each once for every stream it reads."""
+
+    consumers: tuple[ConsumerDescription, ...]
+
+
+class MovedPositions(msgspec.Struct, frozen=True):
+    """Where a consumer is after a move, by stream."""
+
+    positions: dict[str, Lsn]
+
+
+class ForgottenStreams(msgspec.Struct, frozen=True):
+    """The streams that are no longer held for a consumer."""
+
+    forgotten: tuple[StreamName, ...]
+
+
+class RecordLine(msgspec.Struct, frozen=True):
+    """A record as it was appended; `payload` is base64 in the JSON."""
+
+    lsn: Lsn
+    producer: str | None
+    seq: int | None
+    payload: bytes
+
+
+class RecordPage(msgspec.Struct, frozen=True):
+    """Records of a tag in order; `more`: others may follow the last one."""
+
+    records: tuple[RecordLine, ...]
+    more: bool
+
+
+class TrimmedRecords(msgspec.Struct, frozen=True):
+    """Records of a tag that are gone, up to `until`; `more`: there were too many for one call."""
+
+    until: Lsn
+    entries: int
+    more: bool
+
+
+class NewInstance(msgspec.Struct, frozen=True):
+    """The instance of a query that fences all before it."""
+
+    instance: Instance
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """The name of the stream or query that is gone."""
+
+    deleted: str
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """What nobody needed and was trimmed."""
+
+    entries: int
+    payload_bytes: int

@@ -1,0 +1,136 @@
+"""Request bodies of the HTTP interface, one struct each: a client encodes them, a server decodes.
+
+Bounds are part of the types, so that decoding refuses what is out of them. What a body asks for is
+told in docs/http.md; what it asks of the log is worked out by the server.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+NUMBER_MAX = (1 << 63) - 1
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
+
+
+class StreamBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A stream to make: `schema` is the base64 of an Arrow IPC message, or `ddl` says the same."""
+
+    schema: str | None = None
+    ddl: str | None = None
+    substreams: Number | None = None
+    key: list[str] | None = None
+
+
+class AlterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`add` are columns to put at the end; 0 for an age or a size lifts that bound."""
+
+    add: str | None = None
+    schema: str | None = None
+    ddl: str | None = None
+    substreams: Positive | None = None
+    age_ms_max: Number | None = None
+    bytes_max: Number | None = None
+
+
+class TrimBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`until` is the last position, or place, that may go."""
+
+    until: Number
+
+
+class InstanceBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The run that takes a query over, and the name its user gave the query."""
+
+    run: str
+    name: str | None = None
+
+
+class OtherStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another input of the query that asks: something new in it ends the waiting, too."""
+
+    stream: str
+    after: Number
+
+
+class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The question how far the next batch may read one input of a query."""
+
+    stream: str
+    after: Number
+    query: str | None = None
+    instance: Number | None = None
+    rows_max: Positive | None = None
+    bytes_max: Positive | None = None
+    until: Number | None = None
+    others: list[OtherStream] = []
+    wait_ms: Number = 0
+
+
+class WriteBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Entries that the winning attempt of a task appended to one stream."""
+
+    stream: str
+    partition: Number
+    attempt: Number
+    entries: list[Number]
+
+
+class FileBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A checkpoint file of the batch, and the entry that holds it."""
+
+    path: str
+    entry: Number
+
+
+class SnapshotFileBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of a snapshot, and the entries that hold its parts in order."""
+
+    path: str
+    entries: list[Number]
+    file_bytes: Number
+    crc32: Number
+
+
+class SnapshotBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The state of one store after a batch."""
+
+    folder: str
+    batch: Number
+    files: list[SnapshotFileBody]
+
+
+class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A marker without its query, which the path names."""
+
+    instance: Number
+    batch: Number
+    writes: list[WriteBody]
+    commit: str | None = None
+    positions: dict[str, Number] = {}
+    mode: str = "append"
+    files: list[FileBody] = []
+    copied: Number | None = None
+    snapshots: list[SnapshotBody] | None = None
+
+
+class RegisterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`start` is earliest or latest, for a consumer that is not known; or a position."""
+
+    start: str | Number = "earliest"
+
+
+class MoveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A consumer's new position in one stream, and the one it is thought to have."""
+
+    position: Number | None = None
+    expect: Number | None = None
+
+
+class MovesBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A consumer's moves, by stream: all of them or none."""
+
+    streams: dict[str, MoveBody]
