@@ -1,25 +1,25 @@
-"""Every setting of the server: what it is for, its unit, its bounds and its default, once."""
+"""Every setting of the server, once: doc, unit, bounds and default."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from penstock.errors import BadCall
+from penstock.settings.setting import GIB, KIB, MIB, Setting
 
-KIB = 1 << 10
-MIB = 1 << 20
-GIB = 1 << 30
+__all__ = ["KIB", "Settings", "server_settings", "settings_from"]
 
 
 def _number(default: int, low: int, high: int, unit: str, doc: str) -> Any:
-    return field(default=default, metadata={"low": low, "high": high, "unit": unit, "doc": doc})
+    return field(default=default, metadata={"min": low, "max": high, "unit": unit, "doc": doc})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Frozen; made once at start. A value outside its bounds is refused by name."""
+    """Values for one server, frozen at its start. One outside its bounds is refused by name."""
 
     entry_bytes_max: int = _number(
         16 * MIB, KIB, GIB, "bytes",
@@ -132,19 +132,22 @@ class Settings:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for each in dataclasses.fields(self):
-            value = getattr(self, each.name)
-            low, high = each.metadata["low"], each.metadata["high"]
-            if not low <= value <= high:
-                raise BadCall(
-                    f"{each.name} is {value}, and must be {low} to {high} {each.metadata['unit']}",
-                    code="bad_request",
-                )
+        for setting in server_settings():
+            setting.refuse_out_of_bounds(getattr(self, setting.name))
+
+
+@cache
+def server_settings() -> tuple[Setting, ...]:
+    """Every field of `Settings`, described."""
+    return tuple(
+        Setting(name=each.name, default=getattr(Settings, each.name), **each.metadata)
+        for each in dataclasses.fields(Settings)
+    )
 
 
 def settings_from(texts: dict[str, str]) -> Settings:
     """Settings from `name=value` texts, as the command line has them."""
-    known = {each.name for each in dataclasses.fields(Settings)}
+    known = {setting.name for setting in server_settings()}
     values: dict[str, int] = {}
     for name, text in texts.items():
         if name not in known:
@@ -157,17 +160,3 @@ def settings_from(texts: dict[str, str]) -> Settings:
         except ValueError:
             raise BadCall(f"{name} is {text!r}, and must be a number", code="bad_request") from None
     return Settings(**values)
-
-
-def describe() -> list[dict[str, str]]:
-    """Every setting with its unit, bounds, default and doc, for the documentation page."""
-    return [
-        {
-            "name": each.name,
-            "default": str(each.default),
-            "unit": each.metadata["unit"],
-            "bounds": f"{each.metadata['low']} to {each.metadata['high']}",
-            "doc": each.metadata["doc"],
-        }
-        for each in dataclasses.fields(Settings)
-    ]

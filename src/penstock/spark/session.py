@@ -14,6 +14,7 @@ from penstock.client import address, default
 from penstock.client.address import Address
 from penstock.client.client import Client
 from penstock.errors import BadCall, TryAgain
+from penstock.settings import plugin
 from penstock.spark import server_process
 from penstock.spark.installed import need_pyspark
 from penstock.spark.jar import find_jar
@@ -30,8 +31,6 @@ PROVIDER = "org.apache.spark.sql.execution.streaming.state.PenstockStateStorePro
 PROVIDERS = (PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
 PLUGIN = "penstock.PenstockPlugin"
 EXTENSIONS = "penstock.PenstockExtensions"
-MODE_KEY = "spark.penstock.commit.mode"
-TOKEN_KEY = "spark.penstock.token"
 MASTER_DEFAULT = "local[2]"
 
 
@@ -74,7 +73,7 @@ def session(
         attach(builder, url=found.url, token=found.token, ca=found.ca)
         # Launched here and not by the builder, which would put the token on a command line that
         # every user of the machine can read.
-        jvm.launch({k: v for k, v in _options(builder).items() if k != TOKEN_KEY})
+        jvm.launch({k: v for k, v in _options(builder).items() if k != plugin.TOKEN.name})
         spark = builder.getOrCreate()
         verify(spark)
     except BaseException:
@@ -212,13 +211,16 @@ def _where(
         if data is not None:
             raise address.no_server(data)
         return {}
-    named = {"spark.penstock.url": found.url, TOKEN_KEY: found.token}
-    return named if found.ca is None else {**named, "spark.penstock.tls.ca": found.ca}
+    named = {plugin.URL.name: found.url, plugin.TOKEN.name: found.token}
+    return named if found.ca is None else {**named, plugin.CA.name: found.ca}
 
 
 def _state(told: Mapping[str, str]) -> dict[str, str]:
     """Settings of the state store that a commit behind the query needs, where none is set."""
-    if told.get(MODE_KEY) == "sync" or told.get(PROVIDER_KEY, PROVIDER) not in PROVIDERS:
+    if (
+        told.get(plugin.COMMIT_MODE.name) == "sync"
+        or told.get(PROVIDER_KEY, PROVIDER) not in PROVIDERS
+    ):
         return {}
     settings = {
         PROVIDER_KEY: PROVIDER,
