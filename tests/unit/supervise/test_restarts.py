@@ -107,7 +107,7 @@ def test_everything_else_is_tried_again(lines: tuple[str, ...]) -> None:
 def test_the_codes_of_the_plug_in_are_known_without_their_class() -> None:
     made = re.compile(r'new (BadCall|TryAgain|Damaged)\(\s*"(\w+)"')
     scala = (ROOT / "jvm" / "src").rglob("*.scala")
-    codes = {found for path in scala for found in made.findall(path.read_text("utf-8"))}
+    codes = {code for path in scala for code in made.findall(path.read_text("utf-8"))}
     assert {("BadCall", "two_queries"), ("TryAgain", "state_lost")} <= codes
     wrong = {
         code: kind for kind, code in codes if last_kind([f"it failed [penstock: {code}]"]) != kind
