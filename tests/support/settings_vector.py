@@ -14,8 +14,11 @@ FILE = Path(__file__).parents[1] / "vectors" / "settings.json"
 
 
 def main() -> None:
-    lines = ",\n".join(json.dumps(setting) for setting in vector())
-    FILE.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    lists = [
+        f"{json.dumps(kind)}: [\n" + ",\n".join(map(json.dumps, settings)) + "\n]"
+        for kind, settings in vector().items()
+    ]
+    FILE.write_text("{\n" + ",\n".join(lists) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ class Release:
         return batch <= (self.released if is_required else self.copied)
 
     def is_idle(self) -> bool:
-        """Everything that Spark has handed over is committed and in the location."""
+        """All that Spark has handed over is committed and in the location."""
         return not self._under_way and not self._deletes and self._last_held() <= self.copied
 
     def is_lost(self, batch: int, piece: str) -> bool:

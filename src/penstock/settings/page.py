@@ -60,18 +60,20 @@ def _default(setting: Setting) -> str:
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return amount(value, setting.unit) if isinstance(value, int) else f"`{value}`"
+    return amount(value, setting.unit or "") if isinstance(value, int) else f"`{value}`"
 
 
 def _takes(setting: Setting) -> str:
-    if not setting.is_number():
-        return setting.unit
+    unit = setting.unit
+    if unit is None:
+        if isinstance(setting.default, bool):
+            return "true or false"
+        return ", ".join(f"`{word}`" for word in setting.choices) or "text"
     low, high = (
-        None if bound is None else amount(bound, setting.unit)
-        for bound in (setting.min, setting.max)
+        None if bound is None else amount(bound, unit) for bound in (setting.min, setting.max)
     )
     bounds = f"{low} or more" if high is None else f"{low} to {high}"
-    return bounds if setting.unit == "bytes" else f"{setting.unit}, {bounds}"
+    return bounds if unit == "bytes" else f"{unit}, {bounds}"
 
 
 def amount(value: int, unit: str) -> str:

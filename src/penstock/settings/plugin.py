@@ -6,29 +6,29 @@ keys in `jvm/` are compared with it.
 
 from __future__ import annotations
 
-from penstock.settings.setting import FLAG, GIB, TEXT, Setting
+from penstock.settings.setting import GIB, INT_MAX, Setting
 
 PREFIX = "spark.penstock."
 
 URL = Setting(
     f"{PREFIX}url",
     "address of the server; without it the plug-in serves checkpoints alone",
-    TEXT, None,
+    None, None,
 )  # fmt: skip
 TOKEN = Setting(
     f"{PREFIX}token",
     "token of the server",
-    TEXT, "",
+    None, "",
 )  # fmt: skip
 CA = Setting(
     f"{PREFIX}tls.ca",
     "file of certificates to trust (PEM); none: those of the JVM",
-    TEXT, None,
+    None, None,
 )  # fmt: skip
 RETRY_SECONDS = Setting(
     f"{PREFIX}retrySeconds",
     "how long a request to the server is repeated before the query stops",
-    "seconds", 60, 0,
+    "s", 60, 0,
 )  # fmt: skip
 
 COMMIT_MODE = Setting(
@@ -36,20 +36,20 @@ COMMIT_MODE = Setting(
     "`sync`: as Spark does it. `asyncckpt`: state files are copied behind the query; offsets are "
     "written before a batch computes, flush and LSM checkpoint on the task's thread. `full`: the "
     "whole commit follows behind",
-    "sync, asyncckpt, full", "full",
+    None, "full", choices=("sync", "asyncckpt", "full"),
 )  # fmt: skip
 COMMIT_RETRY_SECONDS = Setting(
     f"{PREFIX}commit.retrySeconds",
     "how long a write that fails is repeated, with back-off, before the query stops with an error "
     "that names the store",
-    "seconds", 60, 1,
+    "s", 60, 1,
 )  # fmt: skip
 COMMIT_THREADS = Setting(
     f"{PREFIX}commit.threads",
     "per JVM, in each pool: releases and what follows them, one of each for the log and for every "
     "store that checkpoints are in, so that a slow one holds up no query of another; flushes; "
     "uploads. Copies of state have four times as many",
-    "threads", 4, 1,
+    "threads", 4, 1, INT_MAX,
 )  # fmt: skip
 COMMIT_BEHIND = Setting(
     f"{PREFIX}commit.behind",
@@ -62,12 +62,12 @@ COMMIT_SNAPSHOTS = Setting(
     f"{PREFIX}commit.snapshots",
     "`log`: snapshots of the state are appended to the log too, for a query that writes to it "
     "([docs/commit.md](commit.md#state-that-the-log-alone-can-bring-back))",
-    "location, log", "location",
+    None, "location", choices=("location", "log"),
 )  # fmt: skip
 COMMIT_AWAIT_COMPACTION = Setting(
     f"{PREFIX}commit.awaitCompaction",
     "a commit also waits for the compaction that the commit before it began",
-    FLAG, False,
+    None, False,
 )  # fmt: skip
 
 LOCAL_DIR = Setting(
@@ -75,7 +75,7 @@ LOCAL_DIR = Setting(
     "folder where state files wait until they are durable; none: Spark's own. Each process makes a "
     "folder of its own in it, so that drivers may share it; what ended processes have left is "
     "deleted unread",
-    TEXT, None,
+    None, None,
 )  # fmt: skip
 LOCAL_MAX_BYTES = Setting(
     f"{PREFIX}local.maxBytes",
@@ -104,15 +104,15 @@ CONNECTION_SETTINGS = (URL, TOKEN, CA, RETRY_SECONDS)
 SOURCE_OPTIONS = (
     Setting(
         "startingPosition",
-        "where a query without a checkpoint begins: `earliest`, `latest`, or the position of the "
-        "last commit not to read",
-        TEXT, "earliest",
+        "where a query without a checkpoint begins: `earliest` (unless given), `latest`, or the "
+        "position of the last commit not to read",
+        None, None,
     ),
     Setting(
         "startingTime",
         "the same by time: milliseconds since 1970, or `2026-01-31T12:00:00Z`; not together with "
         "`startingPosition`",
-        TEXT, None,
+        None, None,
     ),
     Setting(
         "maxRowsPerTrigger",
@@ -127,7 +127,7 @@ SOURCE_OPTIONS = (
     Setting(
         "failOnDataLoss",
         "stop when rows that are to be read were trimmed; `false`: go on after them",
-        FLAG, True,
+        None, True,
     ),
 )  # fmt: skip
 SINK_OPTIONS = (
@@ -135,40 +135,49 @@ SINK_OPTIONS = (
         "key",
         "columns, separated by commas, by which rows of a stream that the sink makes go to "
         "substreams; a stream that exists must have the same; none: the stream's own",
-        TEXT, None,
+        None, None,
     ),
     Setting(
         "substreams",
         "substreams of a stream that the sink makes; none: 1",
-        "substreams", None, 1,
+        "substreams", None, 1, INT_MAX,
     ),
     Setting(
         "outputs",
         "streams, separated by commas, that are written in one batch, each from a struct column "
         "of its name; `NAME.key` and `NAME.substreams` are the two options above for one of them",
-        TEXT, None,
+        None, None,
     ),
 )  # fmt: skip
 OPTIONS = (
     Setting(
+        "path",
+        'name of the stream, as `load("NAME")` and `start("NAME")` give it',
+        None, None,
+    ),
+    Setting(
         "stream",
-        'name of the stream, where `load("NAME")` or `start("NAME")` does not give it',
-        TEXT, None,
+        "name of the stream, where `path` is not given",
+        None, None,
     ),
     *SOURCE_OPTIONS,
     *SINK_OPTIONS,
 )  # fmt: skip
 
 
-def vector() -> list[dict[str, int | bool | str | None]]:
-    """Keys and options as the Scala side must have them."""
-    return [
-        {
-            "key": setting.name,
-            "default": setting.default,
-            "unit": setting.unit,
-            "min": setting.min,
-            "max": setting.max,
-        }
-        for setting in (*SESSION_SETTINGS, *OPTIONS)
-    ]
+def vector() -> dict[str, list[dict[str, int | bool | str | None]]]:
+    """Settings and options as the Scala side must have them."""
+    return {
+        "settings": [_described(setting) for setting in SESSION_SETTINGS],
+        "options": [_described(option) for option in OPTIONS],
+    }
+
+
+def _described(setting: Setting) -> dict[str, int | bool | str | None]:
+    return {
+        "key": setting.name,
+        "default": setting.default,
+        "unit": setting.unit,
+        "min": setting.min,
+        "max": setting.max,
+    }

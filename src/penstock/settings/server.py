@@ -42,7 +42,7 @@ class Settings:
         "most entries in one answer of rows; the rest follows by cursor",
     )  # fmt: skip
     hold_ms_max: int = _number(
-        1_000, 0, 60_000, "milliseconds",
+        1_000, 0, 60_000, "ms",
         "longest a request is held while there is nothing to answer; a longer wish is cut to this",
     )  # fmt: skip
     queue_max: int = _number(
@@ -86,11 +86,11 @@ class Settings:
         "bytes at the end of the log that are verified at start",
     )  # fmt: skip
     collect_s: int = _number(
-        60, 0, 86_400, "seconds",
+        60, 0, 86_400, "s",
         "how often what nobody needs any more is looked for and trimmed; 0: never",
     )  # fmt: skip
     trim_after_ms: int = _number(
-        24 * 3_600_000, 0, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        24 * 3_600_000, 0, 10 * 365 * 24 * 3_600_000, "ms",
         "how long rows, markers and leftovers that nobody needs stay all the same",
     )  # fmt: skip
     trim_entries_max: int = _number(
@@ -102,11 +102,11 @@ class Settings:
         "markers of a query that stay whatever its checkpoint location is known to have",
     )  # fmt: skip
     consumer_away_ms_max: int = _number(
-        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "ms",
         "how long a consumer or query may stay away; then it is named, and no longer waited for",
     )  # fmt: skip
     producer_idle_ms_max: int = _number(
-        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "ms",
         "how long after its last append a producer's sequence is remembered once that is trimmed",
     )  # fmt: skip
     log_replicas: int = _number(
@@ -114,7 +114,7 @@ class Settings:
         "servers that keep each message of a log in JetStream, when its stream is made",
     )  # fmt: skip
     log_wait_s_max: int = _number(
-        600, 1, 86_400, "seconds",
+        600, 1, 86_400, "s",
         "how long a starting server waits for a log in JetStream; then it gives up with a message",
     )  # fmt: skip
     purge_bytes_min: int = _number(
@@ -122,12 +122,12 @@ class Settings:
         "payload trimmed from a log in JetStream before its messages are purged there too",
     )  # fmt: skip
     purge_wait_s: int = _number(
-        60, 0, 86_400, "seconds",
+        60, 0, 86_400, "s",
         "how far behind a server of a log in JetStream may be when messages are purged; one that "
         "is further behind must be started again",
     )  # fmt: skip
     stop_s_max: int = _number(
-        30, 1, 3_600, "seconds",
+        30, 1, 3_600, "s",
         "how long a stopping server waits for requests under way; then they are cut off",
     )  # fmt: skip
 

@@ -10,27 +10,24 @@ KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
-FLAG = "true or false"
-TEXT = "text"
+INT_MAX = (1 << 31) - 1
 
 
 class Setting(msgspec.Struct, frozen=True):
     """Name, doc, unit, default and bounds of one setting.
 
-    `unit` is what a number counts, else FLAG, TEXT, or the words that are taken. A bound of None
-    is no bound; a default of None is explained in `doc`.
+    A number has a `unit`, and a bound of None is no bound; a setting without a unit is true or
+    false if its default is, else one of `choices`, else a text. A default of None is explained in
+    `doc`.
     """
 
     name: str
     doc: str
-    unit: str
+    unit: str | None
     default: int | bool | str | None
     min: int | None = None
     max: int | None = None
-
-    def is_number(self) -> bool:
-        """Whether a value is a whole number."""
-        return self.min is not None or self.max is not None
+    choices: tuple[str, ...] = ()
 
     def refuse_out_of_bounds(self, value: int) -> None:
         """Raise BadCall, with name and bounds, unless `value` lies within them."""
@@ -42,7 +39,7 @@ class Setting(msgspec.Struct, frozen=True):
             )
 
     def bounds(self) -> str:
-        """The bounds in words; empty for a setting that is no number."""
+        """The bounds in words; empty if there are none."""
         if self.min is not None and self.max is not None:
             return f"{self.min} to {self.max}"
         if self.min is not None:

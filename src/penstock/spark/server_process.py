@@ -41,7 +41,7 @@ class OwnServer:
             self._process.stdin.close()
 
     def stop(self) -> None:
-        """Ask it to end; what it said is durable stays so, even if it must be killed."""
+        """Ask the server to end, and kill it if it does not; what it has answered stays durable."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         if self._process.stdin is not None:

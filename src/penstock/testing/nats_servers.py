@@ -124,7 +124,7 @@ class NatsServers:
             self.kill(number)
 
     def wait_ready(self, running: int | None = None) -> None:
-        """Until JetStream has a leader and that many servers, all by default, take part in it."""
+        """Wait until JetStream has a leader and `running` servers, all by default, in it."""
         wanted = len(self.numbers) if running is None else running
         until = self._clock.monotonic_s() + START_S
         while not self._is_ready(wanted):
@@ -146,7 +146,7 @@ class NatsServers:
         return None
 
     def messages(self, stream: str) -> list[int]:
-        """How many messages of the stream each server that runs has."""
+        """Number of messages of the stream that each running server has."""
         return [replica["state"]["messages"] for replica in self._replicas(stream)]
 
     def _replicas(self, stream: str) -> Iterator[dict[str, Any]]:

@@ -38,14 +38,14 @@ def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
 
 def test_every_default_keeps_its_bounds() -> None:
     for setting in (*server_settings(), *plugin.SESSION_SETTINGS, *plugin.OPTIONS):
-        if setting.is_number() and setting.default is not None:
+        if setting.unit is not None and setting.default is not None:
             assert isinstance(setting.default, int)
             setting.refuse_out_of_bounds(setting.default)
 
 
 def test_a_choice_has_its_default_among_the_words_it_takes() -> None:
     for setting in (plugin.COMMIT_MODE, plugin.COMMIT_SNAPSHOTS):
-        assert setting.default in setting.unit.split(", ")
+        assert setting.default in setting.choices
 
 
 def test_names_are_given_once() -> None:
@@ -57,7 +57,7 @@ def test_bounds_are_said_in_words() -> None:
     assert Setting("n", "", "rows", 1, 1, 2).bounds() == "1 to 2"
     assert Setting("n", "", "rows", 1, 1).bounds() == "1 or more"
     assert Setting("n", "", "rows", 1, max=2).bounds() == "at most 2"
-    assert Setting("n", "", "text", "").bounds() == ""
+    assert Setting("n", "", None, "").bounds() == ""
 
 
 def test_bytes_are_shown_in_the_largest_whole_unit() -> None:
