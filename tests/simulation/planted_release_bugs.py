@@ -47,7 +47,7 @@ class RepeatedAckTakenForAnotherWrite(Release):
 
 
 class PieceNobodyToldOfWaitedFor(Release):
-    def _is_gone(self, batch: Batch, piece: str) -> bool:
+    def _is_piece_lost(self, batch: Batch, piece: str) -> bool:
         return batch.pieces.is_lost(piece, self._lost)
 
 
@@ -149,8 +149,8 @@ class CommitCopiedBeforeItsState(Run):
 class MarkerNamesTheLastAttempt(Run):
     def marker(self, batch: int, writes: dict[str, tuple[str, int]]) -> Marker:
         marker = super().marker(batch, writes)
-        rows = [one for one in self.ground.log.rows if one[:2] == (self.instance, batch)]
-        last = tuple(max(one for one in rows if one[2] == won[2]) for won in marker.outputs)
+        rows = [row for row in self.ground.log.rows if row[:2] == (self.instance, batch)]
+        last = tuple(max(row for row in rows if row[2] == won[2]) for won in marker.outputs)
         return marker._replace(outputs=last)
 
 
@@ -184,20 +184,20 @@ class FenceMissing(Log):
 
 
 class OnlyTheFileItselfLookedAt(Location):
-    def check_new(self, batch: int, there: Collection[int]) -> None:
-        if batch in there:
+    def check_new(self, batch: int, present: Collection[int]) -> None:
+        if batch in present:
             raise Refused(f"batch {batch} is there")
 
 
 @dataclass(frozen=True)
 class Planted:
-    """`found` is in the sentence that reports it: by its own invariant, not by an accident.
+    """`report` is in the sentence that names it: by its own invariant, not by an accident.
 
     `where` fixes parts of the setup for bugs that show only in some.
     """
 
     parts: Parts
-    found: str
+    report: str
     where: dict[str, Any] = field(default_factory=dict)
 
 

@@ -35,8 +35,8 @@ def test_every_invariant_holds_whatever_goes_wrong(world: str, format: int, seed
         simulate(seed, drawn(seed, with_log=with_log, sink=sink, format=format)) for seed in seeds
     ]
     # Things did go wrong, and more than once in most worlds.
-    assert sum(one.runs for one in outcomes) > 3 * len(outcomes)
-    assert sum(one.faults for one in outcomes) > 5 * len(outcomes)
+    assert sum(outcome.runs for outcome in outcomes) > 3 * len(outcomes)
+    assert sum(outcome.faults for outcome in outcomes) > 5 * len(outcomes)
 
 
 @pytest.mark.parametrize("bug", PLANTED)
@@ -48,7 +48,7 @@ def test_a_planted_bug_is_found(bug: str) -> None:
             simulate(seed, drawn(seed, **planted.where), parts=planted.parts)
         except Violation as violation:
             said.append(str(violation).partition("\n")[0])
-            if planted.found in said[-1]:
+            if planted.report in said[-1]:
                 return
     pytest.fail(f"not found in {SEEDS_TO_FIND_A_BUG} worlds; they said {said[:3]}")
 

@@ -90,7 +90,7 @@ def to_script(
 
 def to_step(release: Release, event: Event) -> dict[str, Any]:
     effects = release.on(event)
-    marked = [one.batch for one in effects if isinstance(one, PutMarker)]
+    marked = [effect.batch for effect in effects if isinstance(effect, PutMarker)]
     writes = release.durable_writes(marked[0]) if marked else {}
     return {
         "event": plain(event),
@@ -128,8 +128,8 @@ def last(release: Release, may: Callable[[int], bool]) -> int:
 
 
 def plain(value: Event | Effect) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(value, order="deterministic")
-    return found
+    builtins: dict[str, Any] = msgspec.to_builtins(value, order="deterministic")
+    return builtins
 
 
 def without_log() -> list[dict[str, Any]]:
@@ -281,11 +281,11 @@ class Chance:
         self.is_cut = False
 
     def events(self, count: int) -> list[Event]:
-        found: list[Event] = []
-        while len(found) < count and self.release.stopped is None:
-            found.append(self.draw())
-            self.asked += self.release.on(found[-1])
-        return found
+        drawn: list[Event] = []
+        while len(drawn) < count and self.release.stopped is None:
+            drawn.append(self.draw())
+            self.asked += self.release.on(drawn[-1])
+        return drawn
 
     def draw(self) -> Event:
         kind = self.rng.random()

@@ -112,7 +112,7 @@ def test_every_python_file_with_code_postpones_its_annotations() -> None:
         if path.suffix == ".py":
             text = path.read_text(encoding="utf-8")
             body = ast.parse(text).body
-            only_a_docstring = len(body) <= 1 and all(isinstance(one, ast.Expr) for one in body)
+            only_a_docstring = len(body) <= 1 and all(isinstance(node, ast.Expr) for node in body)
             if not only_a_docstring and "\nfrom __future__ import annotations\n" not in text:
                 wrong.append(short(path))
     assert not wrong
@@ -126,8 +126,8 @@ def test_the_version_is_written_in_one_place() -> None:
     code = [
         name for name in text_files() if name.startswith(("src/", "lab/", "jvm/", "pyproject.toml"))
     ]
-    there = [name for name in code if quoted.search((ROOT / name).read_text(encoding="utf-8"))]
-    assert there == ["pyproject.toml"]
+    written_in = [name for name in code if quoted.search((ROOT / name).read_text(encoding="utf-8"))]
+    assert written_in == ["pyproject.toml"]
 
 
 def test_the_changelog_has_the_version() -> None:

@@ -7,7 +7,7 @@ The order, and why:
    marker stays the last;
 3. for every marked batch above the location's last `commits/N`, in order: `offsets/N`, the state's
    files, `commits/N`. Whatever interrupts this, the location is one that Spark could have left;
-4. what the location has lost of the state whose snapshots are in the log;
+4. the files of state that the location has lost and whose snapshots are in the log;
 5. the recorded offsets of the first batch without a marker, so that it is run with these.
 """
 
@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from uuid import uuid4
 
 import msgspec
 
 from penstock.checkpoint.location import METADATA, Location
+from penstock.checkpoint.state import put_state
 from penstock.client import Client, MarkedBatch
 from penstock.errors import BadCall, Damaged, PenstockError
 from penstock.model.ids import offsets_path
@@ -27,16 +29,45 @@ from penstock.model.marker import FileRef
 
 @dataclass(frozen=True)
 class Batch:
-    """What was done for one batch: the files written, and how many were there already."""
+    """Files of one batch that were written, and how many the location had already."""
 
     batch: int
     written: tuple[str, ...]
-    there: int
+    kept: int
     written_bytes: int
 
     def __str__(self) -> str:
-        known = f"; {self.there} there already" if self.there else ""
+        known = f"; {self.kept} there already" if self.kept else ""
         return f"batch {self.batch}: wrote {', '.join(self.written) or 'nothing'}{known}"
+
+
+def drain(location: Location, given: str | None, client: Client) -> Iterator[str]:
+    """Drain a query into its location; each step, once done, is yielded as a sentence."""
+    query = identify(location, given, client)
+    taken = client.take_over(query, f"drain-{uuid4()}")
+    yield f"query {query}: taken over as instance {taken['instance']}"
+    copied = 0
+    for batch in batches(client, query, location):
+        yield str(batch)
+        copied += batch.written_bytes
+    last = location.last_commit()
+    marker = taken["marker"]
+    yield _outcome(location, last, None if marker is None else marker["batch"], copied)
+    for sentence in (
+        put_state(client, query, location),
+        put_offsets(client, query, location, last),
+    ):
+        if sentence is not None:
+            yield sentence
+
+
+def _outcome(location: Location, last: int | None, marked: int | None, copied_bytes: int) -> str:
+    if last is None:
+        return f"{location.folder} has no committed batch, and neither has the log"
+    if marked is None or marked < last:
+        in_log = "none" if marked is None else f"batch {marked}"
+        return f"{location.folder} is ahead of the log: it has batch {last}, marked is {in_log}"
+    return f"{location.folder} has every batch up to {last}; copied {copied_bytes} bytes"
 
 
 def identify(location: Location, given: str | None, client: Client) -> str:
@@ -54,19 +85,19 @@ def identify(location: Location, given: str | None, client: Client) -> str:
             "or give the other location",
             code="bad_request",
         )
-    found = written or given or ""
+    query_id = written or given or ""
     try:
-        client.query(found)
+        client.query(query_id)
     except BadCall as error:
         if error.code != "unknown_query":
             raise
         raise BadCall(
-            f"the log at {client.url} has no query {found}; give the server it ran with",
+            f"the log at {client.url} has no query {query_id}; give the server it ran with",
             code=error.code,
         ) from error
     if written is None:
-        location.put(METADATA, msgspec.json.encode({"id": found}), "the id given")
-    return found
+        location.put(METADATA, msgspec.json.encode({"id": query_id}), "the id given")
+    return query_id
 
 
 def batches(client: Client, query: str, location: Location) -> Iterator[Batch]:
@@ -85,29 +116,29 @@ def batches(client: Client, query: str, location: Location) -> Iterator[Batch]:
 
 def _bring_up(client: Client, query: str, location: Location, marker: MarkedBatch) -> Batch:
     written: list[str] = []
-    there = size = 0
+    kept = size = 0
     last = marker.batch - 1 if marker.batch else None
     commit = marker.commit_bytes
     if commit is None:
         raise _behind(query, location, marker, last, "the marker carries no commit file")
-    for file in sorted(marker.files, key=_turn):
+    for file in sorted(marker.files, key=_write_order):
         content = _content(client, query, location, marker, file)
         if content is not None and location.put(file.path, content, f"entry {file.entry}"):
             written.append(file.path)
             size += len(content)
         else:
-            there += 1
+            kept += 1
     if not location.has(offsets_path(marker.batch)):
         raise _behind(query, location, marker, last, f"offsets/{marker.batch} is in neither")
     name = f"commits/{marker.batch}"
     if location.put(name, commit, f"the marker at {marker.lsn}"):
         written.append(name)
         size += len(commit)
-    return Batch(marker.batch, tuple(written), there, size)
+    return Batch(marker.batch, tuple(written), kept, size)
 
 
-def _turn(file: FileRef) -> int:
-    """Offsets first, what belongs to the commit file last; the rest keeps the marker's order."""
+def _write_order(file: FileRef) -> int:
+    """Rank of a file: offsets first, then state in the marker's order, the commit's own last."""
     return {"offsets": 0, "commits": 2}.get(file.path.partition("/")[0], 1)
 
 

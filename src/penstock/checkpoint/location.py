@@ -1,4 +1,4 @@
-"""A checkpoint location on this machine: what it has, and writing its files whole or not at all."""
+"""A checkpoint location on this machine: its files are read, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ class Location:
                 # A link, unlike a rename, never replaces what another process has just put there.
                 os.link(fresh, target)
         except FileExistsError:
-            there = target.read_bytes()
-            if there != content:
+            present = target.read_bytes()
+            if present != content:
                 raise Damaged(
-                    f"{target} is there with {len(there)} bytes and differs from {source} with "
+                    f"{target} is there with {len(present)} bytes and differs from {source} with "
                     f"{len(content)} bytes; keep the location that goes with this log, or move "
                     "that file away if you know it to be wrong",
                     code="checkpoint_differs",

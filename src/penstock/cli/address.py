@@ -29,7 +29,7 @@ def server_options(command: F) -> F:
 
 def client_of(url: str | None, token: str | None, ca: str | None, data: Path | None) -> Client:
     """A client of the server the options name; it gives up sooner than one in a program."""
-    found = find(url, token, ca, data)
-    if found is None:
+    address = find(url, token, ca, data)
+    if address is None:
         raise no_server(data)
-    return Client(found.url, found.token, found.ca, deadline_s=DEADLINE_S)
+    return Client(address.url, address.token, address.ca, deadline_s=DEADLINE_S)

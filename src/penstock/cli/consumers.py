@@ -11,6 +11,7 @@ from rich.table import Table
 
 from penstock.cli.address import client_of, server_options
 from penstock.cli.measures import age
+from penstock.cli.positions import PositionText, position_of
 
 COLUMNS = ("reader", "name", "stream", "position", "rows behind", "heard of", "state")
 
@@ -41,24 +42,24 @@ def list_consumers(away: bool, **server: Any) -> None:
     not read are gone).
     """
     client = client_of(**server)
-    found = client.consumers(away=away)
-    if not found and away:
+    listed = client.consumers(away=away)
+    if not listed and away:
         click.echo("no consumer stays away", err=True)
         return
-    if not found:
+    if not listed:
         click.echo("no consumers; penstock.consume and queries register themselves", err=True)
         return
     table = Table(*COLUMNS, show_edge=False, pad_edge=False)
     now_ms = int(client.server()["now_ms"])
-    for one in found:
-        state = _state(one, now_ms)
+    for consumer in listed:
+        state = _state(consumer, now_ms)
         values = (
-            one["reader"],
-            one["name"],
-            one["stream"],
-            str(one["position"]),
-            str(one["rows_behind"]),
-            f"{age(max(0, now_ms - one['heard_at_ms']))} ago",
+            consumer["reader"],
+            consumer["name"],
+            consumer["stream"],
+            str(consumer["position"]),
+            str(consumer["rows_behind"]),
+            f"{age(max(0, now_ms - consumer['heard_at_ms']))} ago",
             state,
         )
         if sys.stdout.isatty():
@@ -69,17 +70,19 @@ def list_consumers(away: bool, **server: Any) -> None:
         Console().print(table)
 
 
-def _state(one: dict[str, Any], now_ms: int) -> str:
-    said = ["trimmed"] if one["is_trimmed"] else []
-    if one["away_since_ms"] is not None:
-        said.append(f"away for {age(max(0, now_ms - one['away_since_ms']))}")
-    return ", ".join(said) or "here"
+def _state(consumer: dict[str, Any], now_ms: int) -> str:
+    words = ["trimmed"] if consumer["is_trimmed"] else []
+    if consumer["away_since_ms"] is not None:
+        words.append(f"away for {age(max(0, now_ms - consumer['away_since_ms']))}")
+    return ", ".join(words) or "here"
 
 
 @consumers.command()
 @click.argument("group")
 @click.argument("stream")
-@click.option("--to", "target", required=True, help="earliest, latest, or a position.")
+@click.option(
+    "--to", "target", required=True, type=PositionText(), help="earliest, latest, or a position."
+)
 @server_options
 def move(group: str, stream: str, target: str, **server: Any) -> None:
     """Move a group that is not running to another position: back to read again, or on to skip.
@@ -91,12 +94,7 @@ def move(group: str, stream: str, target: str, **server: Any) -> None:
     Example: penstock consumers move mailer bids --to 1234
     """
     client = client_of(**server)
-    if target.isdigit():
-        position = int(target)
-    elif target in ("earliest", "latest"):
-        position = client.position(stream, at=target)
-    else:
-        raise click.BadParameter("give earliest, latest, or a position", param_hint="--to")
+    position = position_of(client, stream, target)
     client.register(group, stream, position)
     client.move(group, {stream: (position, None)})
     click.echo(f"the group {group} goes on after position {position} of {stream}")

@@ -1,112 +1,17 @@
-"""`penstock doctor`: looks at everything Penstock needs and says what to do about what is missing.
-
-Each check is a function that returns what it found, or raises with a sentence that ends in the
-remedy. None of them starts Spark or changes anything.
-"""
+"""`penstock doctor`: checks everything Penstock needs, and says how to get what is missing."""
 
 from __future__ import annotations
 
-import os
-import platform
-import re
-import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
 from penstock.cli.address import server_options
-from penstock.client import Client
-from penstock.client.address import find
-from penstock.errors import BadCall, PenstockError
-from penstock.spark.installed import has_pyspark
-from penstock.spark.jar import SPARK_LINE, find_jar, our_version, spark_version
-
-PYTHON_MIN = (3, 11)
-JAVA_MIN = 17
-NO_SPARK = "not needed for the log alone; for Spark: pip install 'penstock[spark]'"
-SERVE = "penstock serve --data penstock-data"
-PROBE_DEADLINE_S = 2.0
-
-
-def check_python() -> str:
-    if sys.version_info < PYTHON_MIN:
-        raise _fails(f"Python is {platform.python_version()}; use 3.11 or newer")
-    return f"{platform.python_version()} ({sys.executable})"
-
-
-def check_java() -> str:
-    if not has_pyspark():
-        return "not looked for: only Spark needs it"
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    remedy = f"install a JDK {JAVA_MIN} or newer, or point JAVA_HOME at one"
-    if java is None or not Path(java).exists():
-        raise _fails(f"there is no java {'at ' + java if java else 'on the path'}; {remedy}")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    match = re.search(r'version "(\d+)([^"]*)"', told.stderr + told.stdout)
-    if match is None or int(match[1]) < JAVA_MIN:
-        raise _fails(f"{java} is {match[0] if match else 'of no known version'}; {remedy}")
-    return f"{match[1]}{match[2]} ({java})"
-
-
-def check_pyspark() -> str:
-    if not has_pyspark():
-        return f"not installed; {NO_SPARK}"
-    installed = spark_version()
-    if not installed.startswith(f"{SPARK_LINE}."):
-        raise _fails(f"pyspark is {installed}; install pyspark {SPARK_LINE}")
-    # Spark starts the JVM from SPARK_HOME if that is set, whatever pyspark is imported.
-    home = os.environ.get("SPARK_HOME")
-    if home is not None and not list(Path(home, "jars").glob(f"spark-core_2.13-{SPARK_LINE}.*")):
-        raise _fails(f"SPARK_HOME is {home}, which is not Spark {SPARK_LINE}; unset it")
-    return installed
-
-
-def check_jar() -> str:
-    if not has_pyspark():
-        return "not looked for: only Spark needs it"
-    jar = find_jar()
-    classes = jar.classes()
-    if "penstock.Version" not in classes:
-        raise _fails(f"{jar.path} has no class penstock.Version; build it again with 'make jar'")
-    return f"{jar.version} for Spark {jar.spark}, {len(classes)} classes ({jar.path})"
-
-
-def check_loopback() -> str:
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            return f"can listen on 127.0.0.1 (tried port {server.getsockname()[1]})"
-    except OSError as error:
-        raise _fails(
-            f"cannot listen on 127.0.0.1 ({error}); allow loopback sockets for this user"
-        ) from error
-
-
-def check_server(**server: Any) -> str:
-    found = find(**server)
-    if found is None:
-        return f"none is running here; start one with '{SERVE}', or with penstock.session()"
-    with Client(found.url, found.token, found.ca, deadline_s=PROBE_DEADLINE_S) as client:
-        try:
-            about = client.server()
-        except PenstockError as error:
-            raise _fails(f"{error.message}; start it with '{SERVE}'") from error
-    if about["version"] != our_version():
-        raise _fails(
-            f"the server at {found.url} is version {about['version']}, and this package is "
-            f"{our_version()}; run the same version on both sides"
-        )
-    return f"version {about['version']} answers at {found.url}, data in {about['data']}"
-
-
-def _fails(sentence: str) -> BadCall:
-    return BadCall(sentence, code="doctor")
+from penstock.errors import PenstockError
+from penstock.spark import requirements
+from penstock.spark.jar import find_jar
 
 
 @click.command()
@@ -125,23 +30,23 @@ def doctor(only_jar: bool, **server: Any) -> int:
         click.echo(find_jar().path)
         return 0
     checks: dict[str, Callable[[], str]] = {
-        "python": check_python,
-        "java": check_java,
-        "pyspark": check_pyspark,
-        "plug-in": check_jar,
-        "loopback": check_loopback,
-        "server": lambda: check_server(**server),
+        "python": requirements.check_python,
+        "java": requirements.check_java,
+        "pyspark": requirements.check_pyspark,
+        "plug-in": requirements.check_jar,
+        "loopback": requirements.check_loopback,
+        "server": lambda: requirements.check_server(**server),
     }
     console = Console(highlight=False, soft_wrap=True)
     failed = 0
     for name, check in checks.items():
         try:
-            said, mark = check(), "[green]ok  [/]"
+            sentence, mark = check(), "[green]ok  [/]"
         except PenstockError as error:
             failed += 1
-            said, mark = error.message, "[red]FAIL[/]"
+            sentence, mark = error.message, "[red]FAIL[/]"
         console.print(f"{mark} {name:9}", end="")
-        console.print(said, markup=False)
+        console.print(sentence, markup=False)
     if failed:
         console.print(f"{failed} of {len(checks)} checks failed", style="red")
     return 1 if failed else 0

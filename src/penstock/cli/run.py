@@ -10,9 +10,8 @@ import click
 from penstock.cli.measures import SECONDS
 from penstock.clock import SYSTEM_CLOCK
 from penstock.supervise.job import Job
-from penstock.supervise.restarts import Again, Bounds, Done, Restarts
-
-LINES_SHOWN = 20
+from penstock.supervise.restarts import Bounds, Restarts
+from penstock.supervise.supervised_run import run_until_final
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -43,26 +42,10 @@ def run(restarts: int, window: float, backoff: float, script: Path, args: tuple[
     Example, for a job that ends with query.awaitTermination():
       penstock run --restarts 20 --window 1h hot_items.py --rate 2000
     """
-    policy = Restarts(Bounds(restarts, window, backoff))
     job = Job([sys.executable, str(script), *args], SYSTEM_CLOCK)
+    policy = Restarts(Bounds(restarts, window, backoff))
     with job.passing_signals():
-        while True:
-            ended = job.run()
-            if (signal_sent := job.signal_sent()) is not None:
-                return 0 if ended.code == 0 else 128 + signal_sent
-            decision = policy.decide(ended)
-            if isinstance(decision, Done):
-                return 0
-            if isinstance(decision, Again):
-                _say(f"{script}: {decision.reason}; in {decision.after_s:g} s")
-                job.pause(decision.after_s)
-                if (signal_sent := job.signal_sent()) is not None:
-                    return 128 + signal_sent
-                continue
-            last = [f"    {line}" for line in ended.lines[-LINES_SHOWN:]] or ["    (nothing)"]
-            _say("\n".join((f"{script}: {decision.reason}; its last lines:", *last)))
-            _say(f"giving up: {decision.act}")
-            return ended.code if ended.code > 0 else 128 - ended.code
+        return run_until_final(str(script), job, policy, _say)
 
 
 def _say(sentence: str) -> None:

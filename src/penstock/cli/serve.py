@@ -54,13 +54,13 @@ def serve(
     try:
         settings = settings_from(dict(_pair(text) for text in texts))
         address = Address(host, port, tls_cert, tls_key)
-        where = "as given" if token else f"in {data / 'token'}"
-        elsewhere = None if log_text is None else log_address(log_text)
+        token_source = "as given" if token else f"in {data / 'token'}"
+        jetstream = None if log_text is None else log_address(log_text)
         run(
             data, address, settings, token,
-            lambda server: _say(server, where, is_elsewhere=elsewhere is not None),
+            lambda server: _announce(server, token_source, in_jetstream=jetstream is not None),
             cut_damaged_tail=cut_damaged_tail,
-            log_address=elsewhere,
+            log_address=jetstream,
         )  # fmt: skip
     except PenstockError as error:
         raise click.ClickException(error.message) from None
@@ -73,13 +73,13 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _say(server: Server, where: str, *, is_elsewhere: bool) -> None:
-    """A log in the folder is synced when it answers; what another promises is said."""
+def _announce(server: Server, token_source: str, *, in_jetstream: bool) -> None:
+    """Print where the server is; of a log in JetStream, what its answers promise too."""
     if server.log.cut is not None:
         click.echo(str(server.log.cut), err=True)
-    if is_elsewhere:
+    if in_jetstream:
         click.echo(server.log.about)
-    click.echo(f"penstock serves {server.log.folder.path} at {server.url}, token {where}")
+    click.echo(f"penstock serves {server.log.folder.path} at {server.url}, token {token_source}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from penstock.cli.address import client_of, server_options
 from penstock.cli.measures import Size, Span, age
+from penstock.cli.positions import PositionText, position_of
 from penstock.cli.show import json_lines, output, show, write
 from penstock.client import Stream
 from penstock.client.file_pieces import FORMATS, format_of, pieces
@@ -45,7 +46,7 @@ def create(name: str, ddl: str, substreams: int | None, key: str | None, **serve
     \b
     Example: penstock stream create bids "auction bigint, at timestamp" --key auction
     """
-    keys = [one.strip() for one in key.split(",")] if key else None
+    keys = [column.strip() for column in key.split(",")] if key else None
     made = client_of(**server).create(name, ddl, substreams=substreams, key=keys)
     click.echo(f"{made.name}: {made.ddl}; {made.substreams} substreams")
 
@@ -60,9 +61,9 @@ def list_streams(**server: Any) -> None:
         return
     columns = ("name", "rows", "bytes", "substreams", "earliest", "latest", "columns")
     table = Table(*columns, show_edge=False, pad_edge=False)
-    for one in streams:
-        counts = (one.rows, one.bytes, one.substreams, one.earliest, one.latest)
-        values = (one.name, *(str(count) for count in counts), one.ddl)
+    for each in streams:
+        counts = (each.rows, each.bytes, each.substreams, each.earliest, each.latest)
+        values = (each.name, *(str(count) for count in counts), each.ddl)
         if sys.stdout.isatty():
             table.add_row(*values)
         else:
@@ -166,11 +167,11 @@ def append(
     says how many rows those were.
     """
     path = file.name if isinstance(getattr(file, "name", None), str) else "-"
-    found = format_of("-" if path == "<stdin>" else path, kind)
+    file_format = format_of("-" if path == "<stdin>" else path, kind)
     client = client_of(**server)
     rows, position = 0, None
     try:
-        for piece in pieces(file, found):
+        for piece in pieces(file, file_format):
             done = client.append_bytes(
                 name, piece.body, piece.content_type, key=key, substream=substream
             )
@@ -219,18 +220,19 @@ def read(
 
 @stream.command()
 @click.argument("name")
-@click.option("--from", "start", default="latest", help="earliest, latest, or a position.")
+@click.option(
+    "--from",
+    "start",
+    default="latest",
+    type=PositionText(),
+    help="earliest, latest, or a position.",
+)
 @click.option("--substream", type=click.IntRange(0), help="Only this one.")
 @server_options
 def tail(name: str, start: str, substream: int | None, **server: Any) -> None:
     """Print rows as they are committed, as JSON lines, until Ctrl-C."""
     client = client_of(**server)
-    if start.isdigit():
-        after = int(start)
-    elif start in ("earliest", "latest"):
-        after = client.position(name, at=start)
-    else:
-        raise click.BadParameter("give earliest, latest, or a position", param_hint="--from")
+    after = position_of(client, name, start)
     for rows, _ in client.follow(name, after, substream=substream):
         sys.stdout.buffer.write(json_lines(rows))
         sys.stdout.buffer.flush()

@@ -1,1 +1,1 @@
-"""When what of a micro-batch may become durable: the order of release, as pure decisions."""
+"""Order of release: which part of a micro-batch may become durable next, as pure decisions."""

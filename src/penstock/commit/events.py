@@ -1,4 +1,4 @@
-"""What the release of a query is told, and what it asks to be done.
+"""Events of a query's release, and the effects it asks for; the specification's vocabulary.
 
 A *piece* is the state one store committed in one batch, named by its unique id (checkpoint format
 2) or by its path (format 1). A *writer* is the executor that holds it until it is durable; a
@@ -12,7 +12,7 @@ import msgspec
 
 
 class OffsetsWritten(msgspec.Struct, frozen=True, tag="offsets"):
-    """Spark closed `offsets/<batch>`; it is held here."""
+    """Spark closed `offsets/<batch>`; the file is held by the driver."""
 
     batch: int
 
@@ -27,7 +27,7 @@ class PieceWritten(msgspec.Struct, frozen=True, tag="written"):
 
 
 class PieceDurable(msgspec.Struct, frozen=True, tag="durable"):
-    """That write of the piece is durable (ack 2)."""
+    """A write of a piece is durable (ack 2)."""
 
     batch: int
     piece: str
@@ -36,7 +36,7 @@ class PieceDurable(msgspec.Struct, frozen=True, tag="durable"):
 
 
 class CommitWritten(msgspec.Struct, frozen=True, tag="commit"):
-    """Spark closed `commits/<batch>`; it is held here. `required` are the pieces of the batch."""
+    """Spark closed `commits/<batch>`; the file is held by the driver. `required`: its pieces."""
 
     batch: int
     required: frozenset[str]
@@ -49,19 +49,19 @@ class DeleteAsked(msgspec.Struct, frozen=True, tag="delete"):
 
 
 class WriterLost(msgspec.Struct, frozen=True, tag="lost"):
-    """An executor is gone, with whatever only it had."""
+    """An executor is lost, with every piece that only it had."""
 
     writer: str
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """The effect asked for is done and durable."""
+    """An effect that was asked for is done and durable."""
 
     effect: Effect
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The effect cannot be done, however often it is tried."""
+    """An effect that was asked for cannot be done, however often it is tried."""
 
     effect: Effect
     reason: str

@@ -1,13 +1,15 @@
-"""The release of a query: what may become durable next. Pure; its twin is `Release.scala`.
+"""Specification of `Release.scala`, which the driver runs; no product code imports this file.
 
-Per batch the order is
+It is explored by simulation (`tests/simulation/release`), and both forms are held to one set of
+vectors (`tests/vectors/release.json`). A release says what of a query may become durable next. Per
+batch the order is
 
     offsets/i  ->  state of i, every piece  ->  marker i  ->  commits/i  ->  offsets/i+1  -> ...
 
 Without a log there is no marker, and durable means: in the checkpoint location. With a log, offsets
-and pieces are durable there, the marker carries `commits/i` and commits the batch, and the batch is
-copied to the location behind it, in order. Effects of one kind are asked for one at a time; the
-caller does them and answers with `Done` or `Failed`.
+and pieces are durable in the log, the marker carries `commits/i` and commits the batch, and the
+batch is copied to the location behind it, in order. Effects of one kind are asked for one at a
+time; the caller does them and answers with `Done` or `Failed`.
 """
 
 from __future__ import annotations
@@ -38,39 +40,42 @@ from penstock.commit.events import (
 
 @dataclass
 class Write:
-    """What one writer was told to have written of one piece, and how much of that is durable.
+    """Newest generation that one writer has announced of one piece, and the newest durable one.
 
-    Both only grow, so that it does not matter in which order acks come, nor how often.
+    Both only grow, so the order of acks does not matter, nor how often one comes.
     """
 
-    told: int = 0
+    announced: int = 0
     durable: int = 0
 
     def is_durable(self) -> bool:
-        """The newest write is; a later write of a piece supersedes the one before it."""
-        return self.durable >= self.told
+        """The newest write is durable; it supersedes the writes before it."""
+        return self.durable >= self.announced
 
 
 @dataclass
 class Pieces:
-    """Who holds which write of which piece of one batch. Generations count from 1."""
+    """Writes of the pieces of one batch, by piece and writer. Generations count from 1."""
 
     writes: dict[str, dict[str, Write]] = field(default_factory=dict)
 
     def written(self, piece: str, writer: str, generation: int) -> None:
         write = self._write(piece, writer)
-        write.told = max(write.told, generation)
+        write.announced = max(write.announced, generation)
 
     def made_durable(self, piece: str, writer: str, generation: int) -> None:
         write = self._write(piece, writer)
-        write.told = max(write.told, generation)
+        write.announced = max(write.announced, generation)
         write.durable = max(write.durable, generation)
 
     def is_known(self, piece: str) -> bool:
         return piece in self.writes
 
     def durable_write(self, piece: str, lost: set[str]) -> tuple[str, int] | None:
-        """The writer and generation that count: durable, while nobody writes the piece anew."""
+        """Writer and generation of the current write, if it is durable.
+
+        None while any live writer has a write of the piece that is not durable.
+        """
         writes = self.writes.get(piece, {})
         if any(not write.is_durable() and writer not in lost for writer, write in writes.items()):
             return None
@@ -80,14 +85,14 @@ class Pieces:
         )
 
     def is_lost(self, piece: str, lost: set[str]) -> bool:
-        """It was written, and no one can make it durable any more."""
+        """The piece was written, and every writer that had it is lost before it was durable."""
         writes = self.writes.get(piece, {})
         return bool(writes) and all(
             not write.is_durable() and writer in lost for writer, write in writes.items()
         )
 
     def is_any_held(self, lost: set[str]) -> bool:
-        """Some piece is written, but not durable yet."""
+        """Some piece is written and may still become durable."""
         return any(
             not self.is_lost(piece, lost) and self.durable_write(piece, lost) is None
             for piece in self.writes
@@ -102,14 +107,23 @@ class Pieces:
 
 @dataclass
 class Batch:
+    """State of one batch that is not in the location yet.
+
+    `offsets`: Spark has closed `offsets/i`. `required`: the pieces it needs, known once Spark has
+    closed `commits/i`. `writer_lost_early`: an executor was lost that may have held unannounced
+    state of this batch.
+    """
+
     offsets: bool = False
     required: frozenset[str] | None = None
     pieces: Pieces = field(default_factory=Pieces)
-    bereft: bool = False  # a writer was lost while it could have held a piece of this batch
+    writer_lost_early: bool = False
 
 
 class Release:
-    """One run of one query. Batches below `first` are committed and in the location.
+    """Order of release for one run of one query.
+
+    Batches below `first` are committed and in the location.
 
     `recorded`: the offsets of batch `first` were durable before this run began.
     """
@@ -127,53 +141,53 @@ class Release:
         self._lost: set[str] = set()
 
     def may_compute(self, batch: int) -> bool:
-        """At most one batch computes while the one before it is being made durable; and the
-        location is never more than `behind` batches behind the log."""
+        """A batch may compute if the one before the last is committed, and the location is not more
+        than `behind` batches behind the log."""
         return self.committed >= batch - 2 and self.copied >= batch - 2 - self.behind
 
     def may_make_durable(self, batch: int, *, is_large: bool) -> bool:
-        """State of the batch may leave its writer. In the log it is nobody's until a marker names
-        it; in the location, where it goes if it is too large for the log, it is there for every
-        reader."""
+        """State of the batch may leave its writer: to the log at any time, because no reader uses
+        it before a marker names it; to the location, where it goes if it is too large for the log,
+        once the offsets of the batch are durable."""
         return (self.with_log and not is_large) or batch <= self.released
 
     def may_show_snapshot(self, batch: int, *, is_required: bool) -> bool:
-        """A snapshot may enter the location. One that its batch waits for, and is not recovered
-        without, is a piece like any other. All others come after their batch, because what is older
-        than a snapshot is deleted, and the location must stay one that can be continued from."""
+        """A snapshot may enter the location. One that is required to recover its batch is a piece
+        like any other. All others enter after their batch, because Spark deletes what is older than
+        a snapshot, and it must be possible to continue from the location at all times."""
         return batch <= (self.released if is_required else self.copied)
 
     def is_idle(self) -> bool:
-        """Everything Spark has handed over is committed, and in the location."""
+        """All that Spark has handed over is committed and in the location."""
         return not self._under_way and not self._deletes and self._last_held() <= self.copied
 
     def is_lost(self, batch: int, piece: str) -> bool:
-        """Whoever waits for the piece waits in vain."""
+        """The piece was written and can never become durable."""
         return batch in self._batches and self._batches[batch].pieces.is_lost(piece, self._lost)
 
     def is_held(self, batch: int) -> bool:
-        """Something of the batch that was written is not durable yet: a sink that would skip the
-        batch when it is run again must not see the end of it."""
+        """Some written state of the batch is not durable yet. A sink that skips a batch it has seen
+        must not see the end of this one until then, or a rerun would not compute that state."""
         return batch in self._batches and self._batches[batch].pieces.is_any_held(self._lost)
 
     def has_lost(self, batch: int) -> bool:
-        """Something of the batch that was written never will be durable."""
+        """Some written state of the batch can never become durable."""
         return batch in self._batches and self._batches[batch].pieces.is_any_lost(self._lost)
 
     def durable_writes(self, batch: int) -> dict[str, tuple[str, int]]:
-        """The write of each required piece that counts, as writer and generation.
+        """The durable write of each required piece, as writer and generation, for the marker.
 
-        For the marker to name. Ask when `PutMarker` is asked for: a late attempt may write a piece
-        anew while the marker is on its way, and then that piece is missing here.
+        Ask when `PutMarker` is asked for: a late attempt may write a piece anew while the marker is
+        on its way, and then that piece is missing here.
         """
         held = self._batches[batch]
-        found = {
+        writes = {
             piece: held.pieces.durable_write(piece, self._lost) for piece in held.required or ()
         }
-        return {piece: write for piece, write in found.items() if write is not None}
+        return {piece: write for piece, write in writes.items() if write is not None}
 
     def on(self, event: Event) -> list[Effect]:
-        """Take in what happened; what is to be done now."""
+        """Take in an event; the effects to carry out in answer to it."""
         if self.stopped is not None or self._is_late(event):
             return []
         match event:
@@ -197,15 +211,15 @@ class Release:
         return list(self._next())
 
     def _is_late(self, event: Event) -> bool:
-        """Of a batch that is committed: a losing attempt, or an ack told twice."""
+        """The event is of a batch that is committed: a losing attempt, or a repeated ack."""
         return isinstance(event, PieceWritten | PieceDurable) and event.batch <= self.committed
 
     def _writer_lost(self, writer: str) -> None:
-        """A write of it that is told later is lost as well. It may have had pieces nobody was told
-        of: of the batch that is next to commit, and of the one computing behind it."""
+        """Record the loss of a writer. Writes of it that are announced later are lost as well. It
+        may have held unannounced pieces of the batch that commits next, and of the one after."""
         self._lost.add(writer)
         for batch in (self.committed + 1, self.committed + 2):
-            self._batch(batch).bereft = True
+            self._batch(batch).writer_lost_early = True
 
     def _batch(self, batch: int) -> Batch:
         return self._batches.setdefault(batch, Batch())
@@ -238,10 +252,10 @@ class Release:
         number = self.committed + 1
         batch = self._batches.get(number)
         if batch is not None and self._commit_of(number) not in self._under_way:
-            if batch.required is not None and (gone := self._gone(batch, batch.required)):
+            if batch.required is not None and (lost := self._lost_piece(batch, batch.required)):
                 yield from self._stop(
                     f"an executor was lost with state of batch {number} that was not durable "
-                    f"yet ({gone}); the query goes on from the last durable batch when restarted"
+                    f"yet ({lost}); the query goes on from the last durable batch when restarted"
                 )
                 return
             yield from self._ask(self._step(number, batch))
@@ -265,16 +279,16 @@ class Release:
     def _is_durable(self, batch: Batch, required: frozenset[str]) -> bool:
         return all(batch.pieces.durable_write(piece, self._lost) for piece in required)
 
-    def _gone(self, batch: Batch, required: frozenset[str]) -> str | None:
-        """A piece that was lost. One that nobody was told of counts as lost if a writer was: it
-        may have taken the word of it along. A caller that tells of a piece before its task ends
-        never sees a batch stopped for that alone."""
-        return min((piece for piece in required if self._is_gone(batch, piece)), default=None)
+    def _lost_piece(self, batch: Batch, required: frozenset[str]) -> str | None:
+        """A required piece that is lost, the first by name."""
+        return min((piece for piece in required if self._is_piece_lost(batch, piece)), default=None)
 
-    def _is_gone(self, batch: Batch, piece: str) -> bool:
+    def _is_piece_lost(self, batch: Batch, piece: str) -> bool:
+        """An unannounced piece counts as lost if a writer was: its announcement may be lost with
+        it. A caller that announces a piece before its task ends is never stopped for that alone."""
         if batch.pieces.is_known(piece):
             return batch.pieces.is_lost(piece, self._lost)
-        return batch.bereft
+        return batch.writer_lost_early
 
     def _ask(self, effect: Effect | None) -> Iterator[Effect]:
         if effect is not None and effect not in self._under_way:

@@ -1,1 +1,1 @@
-"""Every setting, with its doc, unit, bound and default."""
+"""Settings of server and plug-in, each with its doc, unit, bounds and default."""

@@ -1,25 +1,25 @@
-"""Every setting of the server: what it is for, its unit, its bounds and its default, once."""
+"""Every setting of the server, once: doc, unit, bounds and default."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from penstock.errors import BadCall
+from penstock.settings.setting import GIB, KIB, MIB, Setting
 
-KIB = 1 << 10
-MIB = 1 << 20
-GIB = 1 << 30
+__all__ = ["KIB", "Settings", "server_settings", "settings_from"]
 
 
 def _number(default: int, low: int, high: int, unit: str, doc: str) -> Any:
-    return field(default=default, metadata={"low": low, "high": high, "unit": unit, "doc": doc})
+    return field(default=default, metadata={"min": low, "max": high, "unit": unit, "doc": doc})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Frozen; made once at start. A value outside its bounds is refused by name."""
+    """Values for one server, frozen at its start. One outside its bounds is refused by name."""
 
     entry_bytes_max: int = _number(
         16 * MIB, KIB, GIB, "bytes",
@@ -42,7 +42,7 @@ class Settings:
         "most entries in one answer of rows; the rest follows by cursor",
     )  # fmt: skip
     hold_ms_max: int = _number(
-        1_000, 0, 60_000, "milliseconds",
+        1_000, 0, 60_000, "ms",
         "longest a request is held while there is nothing to answer; a longer wish is cut to this",
     )  # fmt: skip
     queue_max: int = _number(
@@ -86,11 +86,11 @@ class Settings:
         "bytes at the end of the log that are verified at start",
     )  # fmt: skip
     collect_s: int = _number(
-        60, 0, 86_400, "seconds",
+        60, 0, 86_400, "s",
         "how often what nobody needs any more is looked for and trimmed; 0: never",
     )  # fmt: skip
     trim_after_ms: int = _number(
-        24 * 3_600_000, 0, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        24 * 3_600_000, 0, 10 * 365 * 24 * 3_600_000, "ms",
         "how long rows, markers and leftovers that nobody needs stay all the same",
     )  # fmt: skip
     trim_entries_max: int = _number(
@@ -102,11 +102,11 @@ class Settings:
         "markers of a query that stay whatever its checkpoint location is known to have",
     )  # fmt: skip
     consumer_away_ms_max: int = _number(
-        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "ms",
         "how long a consumer or query may stay away; then it is named, and no longer waited for",
     )  # fmt: skip
     producer_idle_ms_max: int = _number(
-        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "milliseconds",
+        7 * 24 * 3_600_000, 1, 10 * 365 * 24 * 3_600_000, "ms",
         "how long after its last append a producer's sequence is remembered once that is trimmed",
     )  # fmt: skip
     log_replicas: int = _number(
@@ -114,7 +114,7 @@ class Settings:
         "servers that keep each message of a log in JetStream, when its stream is made",
     )  # fmt: skip
     log_wait_s_max: int = _number(
-        600, 1, 86_400, "seconds",
+        600, 1, 86_400, "s",
         "how long a starting server waits for a log in JetStream; then it gives up with a message",
     )  # fmt: skip
     purge_bytes_min: int = _number(
@@ -122,29 +122,32 @@ class Settings:
         "payload trimmed from a log in JetStream before its messages are purged there too",
     )  # fmt: skip
     purge_wait_s: int = _number(
-        60, 0, 86_400, "seconds",
+        60, 0, 86_400, "s",
         "how far behind a server of a log in JetStream may be when messages are purged; one that "
         "is further behind must be started again",
     )  # fmt: skip
     stop_s_max: int = _number(
-        30, 1, 3_600, "seconds",
+        30, 1, 3_600, "s",
         "how long a stopping server waits for requests under way; then they are cut off",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for each in dataclasses.fields(self):
-            value = getattr(self, each.name)
-            low, high = each.metadata["low"], each.metadata["high"]
-            if not low <= value <= high:
-                raise BadCall(
-                    f"{each.name} is {value}, and must be {low} to {high} {each.metadata['unit']}",
-                    code="bad_request",
-                )
+        for setting in server_settings():
+            setting.refuse_out_of_bounds(getattr(self, setting.name))
+
+
+@cache
+def server_settings() -> tuple[Setting, ...]:
+    """Every field of `Settings`, described."""
+    return tuple(
+        Setting(name=each.name, default=getattr(Settings, each.name), **each.metadata)
+        for each in dataclasses.fields(Settings)
+    )
 
 
 def settings_from(texts: dict[str, str]) -> Settings:
     """Settings from `name=value` texts, as the command line has them."""
-    known = {each.name for each in dataclasses.fields(Settings)}
+    known = {setting.name for setting in server_settings()}
     values: dict[str, int] = {}
     for name, text in texts.items():
         if name not in known:
@@ -157,17 +160,3 @@ def settings_from(texts: dict[str, str]) -> Settings:
         except ValueError:
             raise BadCall(f"{name} is {text!r}, and must be a number", code="bad_request") from None
     return Settings(**values)
-
-
-def describe() -> list[dict[str, str]]:
-    """Every setting with its unit, bounds, default and doc, for the documentation page."""
-    return [
-        {
-            "name": each.name,
-            "default": str(each.default),
-            "unit": each.metadata["unit"],
-            "bounds": f"{each.metadata['low']} to {each.metadata['high']}",
-            "doc": each.metadata["doc"],
-        }
-        for each in dataclasses.fields(Settings)
-    ]

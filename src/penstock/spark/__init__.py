@@ -1,1 +1,1 @@
-"""Everything that starts or talks to a JVM. Importing the package itself needs no PySpark."""
+"""Modules that start or talk to a JVM. Importing the package itself needs no PySpark."""

@@ -23,7 +23,7 @@ PROPERTIES = "penstock-version.properties"
 
 
 class Jar(msgspec.Struct, frozen=True):
-    """A jar and what it says of itself."""
+    """A jar of the plug-in, with the versions that its properties name."""
 
     path: Path
     version: str
@@ -63,16 +63,16 @@ def find_jar(environ: Mapping[str, str] = os.environ, folder: Path | None = None
     wanted = f"penstock-spark{SPARK_LINE}_2.13-{our_version()}.jar"
     if (folder / wanted).is_file():
         return _checked(inspect(folder / wanted), "the package has")
-    there = sorted(path.name for path in folder.glob("*.jar"))
+    present = sorted(path.name for path in folder.glob("*.jar"))
     raise BadCall(
-        f"no {wanted} in {folder}, which has {', '.join(there) or 'no jars'}; in a checkout run "
+        f"no {wanted} in {folder}, which has {', '.join(present) or 'no jars'}; in a checkout run "
         f"'make jar', else install penstock again, or set {JAR_VARIABLE} to the jar's path",
         code="no_jar",
     )
 
 
 def inspect(path: Path) -> Jar:
-    """What the jar at `path` says of itself."""
+    """The jar at `path` with its versions, read from its properties file."""
     try:
         with zipfile.ZipFile(path) as opened:
             lines = opened.read(PROPERTIES).decode("utf-8").splitlines()
@@ -80,8 +80,10 @@ def inspect(path: Path) -> Jar:
         raise BadCall(
             f"{path} is not the plug-in's jar ({error}); build it with 'make jar'", code="no_jar"
         ) from error
-    said = dict(line.partition("=")[::2] for line in lines)
-    return Jar(path.resolve(), said.get("version", "unknown"), said.get("spark", "unknown"))
+    properties = dict(line.partition("=")[::2] for line in lines)
+    return Jar(
+        path.resolve(), properties.get("version", "unknown"), properties.get("spark", "unknown")
+    )
 
 
 def _refuse_other_spark(installed: str) -> None:

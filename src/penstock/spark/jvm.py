@@ -1,4 +1,4 @@
-"""What a running JVM knows of the plug-in: the only file that touches py4j.
+"""The plug-in in a running JVM, asked over py4j; no other file touches py4j.
 
 The driver's class path is fixed when its JVM starts, and a missing plug-in shows only when a query
 first asks for it. So it is asked for by name, right after start.
@@ -46,7 +46,7 @@ def loaded_version() -> str | None:
     """The version of the plug-in in the running JVM; None when its class cannot be found."""
     launch({})
     try:
-        return _told_by(VERSION_CLASS, "current")
+        return _call_static(VERSION_CLASS, "current")
     except Py4JJavaError as error:
         if "ClassNotFoundException" in str(error.java_exception):
             return None
@@ -54,30 +54,32 @@ def loaded_version() -> str | None:
 
 
 def commit_steps(query_id: str) -> dict[str, dict[str, float]]:
-    """How often each step of a running query's commit was taken, and how long, in milliseconds.
+    """Steps of a running query's commits: how often each was taken, and how long, in ms.
 
     Empty for a query whose commits are made as Spark makes them, and for one that has stopped.
     """
     try:
-        told: dict[str, dict[str, float]] = json.loads(_told_by(RELEASES_CLASS, "steps", query_id))
+        steps: dict[str, dict[str, float]] = json.loads(
+            _call_static(RELEASES_CLASS, "steps", query_id)
+        )
     except Py4JJavaError:
         check_loaded("call penstock.session() or penstock.attach() before Spark is started")
         raise
-    return told
+    return steps
 
 
-def _told_by(name: str, method: str, *arguments: str) -> str:
-    """What a static method of the plug-in answers to texts."""
+def _call_static(class_name: str, method: str, *arguments: str) -> str:
+    """Answer of a static method of the plug-in that takes texts."""
     gateway: Any = SparkContext._gateway
     lang = gateway.jvm.java.lang
     # Classes from spark.jars are known to the thread's loader only, not to the one py4j uses.
-    found = lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+    loaded = lang.Thread.currentThread().getContextClassLoader().loadClass(class_name)
     kinds = gateway.new_array(lang.Class, len(arguments))
     values = gateway.new_array(lang.Object, len(arguments))
     for place, argument in enumerate(arguments):
         kinds[place] = lang.Class.forName("java.lang.String")
         values[place] = argument
-    return str(found.getMethod(method, kinds).invoke(None, values))
+    return str(loaded.getMethod(method, kinds).invoke(None, values))
 
 
 def check_loaded(remedy: str) -> str:

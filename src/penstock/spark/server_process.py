@@ -41,7 +41,7 @@ class OwnServer:
             self._process.stdin.close()
 
     def stop(self) -> None:
-        """Ask it to end; what it said is durable stays so, even if it must be killed."""
+        """Ask the server to end, and kill it if it does not; what it has answered stays durable."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         if self._process.stdin is not None:
@@ -81,10 +81,10 @@ def start(
     Its output goes to `server.log` in the data folder, whose end is quoted when it does not start.
     """
     data.mkdir(parents=True, exist_ok=True)
-    told = data / "server.log"
+    output = data / "server.log"
     command = [sys.executable, "-m", "penstock", "serve", "--data", str(data), "--port", str(port)]
     command += ["--log", log] if log is not None else []
-    with told.open("wb") as out:
+    with output.open("wb") as out:
         # A session of its own: Ctrl-C in a terminal must end Spark first, not the server under it.
         process = subprocess.Popen(
             command,
@@ -107,10 +107,13 @@ def start(
         process.wait()
     if process.stdin is not None:
         process.stdin.close()
-    said = told.read_text(encoding="utf-8", errors="replace").strip()[-800:]
-    what = f"ended with {ended}" if ended is not None else f"was not ready in {READY_TIMEOUT_S:g} s"
+    last_output = output.read_text(encoding="utf-8", errors="replace").strip()[-800:]
+    outcome = (
+        f"ended with {ended}" if ended is not None else f"was not ready in {READY_TIMEOUT_S:g} s"
+    )
     raise TryAgain(
-        f"the server of {data} {what}; it said: {said or 'nothing'}", code="server_not_started"
+        f"the server of {data} {outcome}; it said: {last_output or 'nothing'}",
+        code="server_not_started",
     )
 
 

@@ -14,6 +14,7 @@ from penstock.client import address, default
 from penstock.client.address import Address
 from penstock.client.client import Client
 from penstock.errors import BadCall, TryAgain
+from penstock.settings import plugin
 from penstock.spark import server_process
 from penstock.spark.installed import need_pyspark
 from penstock.spark.jar import find_jar
@@ -30,8 +31,6 @@ PROVIDER = "org.apache.spark.sql.execution.streaming.state.PenstockStateStorePro
 PROVIDERS = (PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
 PLUGIN = "penstock.PenstockPlugin"
 EXTENSIONS = "penstock.PenstockExtensions"
-MODE_KEY = "spark.penstock.commit.mode"
-TOKEN_KEY = "spark.penstock.token"
 MASTER_DEFAULT = "local[2]"
 
 
@@ -69,19 +68,19 @@ def session(
         builder = builder.master(MASTER_DEFAULT)
     find_jar()
 
-    found, own = _server(url, token, ca, data)
+    server, own = _server(url, token, ca, data)
     try:
-        attach(builder, url=found.url, token=found.token, ca=found.ca)
+        attach(builder, url=server.url, token=server.token, ca=server.ca)
         # Launched here and not by the builder, which would put the token on a command line that
         # every user of the machine can read.
-        jvm.launch({k: v for k, v in _options(builder).items() if k != TOKEN_KEY})
+        jvm.launch({k: v for k, v in _options(builder).items() if k != plugin.TOKEN.name})
         spark = builder.getOrCreate()
         verify(spark)
     except BaseException:
         if own is not None:
             own.stop()
         raise
-    default.use(Client(found.url, found.token, found.ca))
+    default.use(Client(server.url, server.token, server.ca))
     if own is not None:
         _stop_together(spark, own)
     return spark
@@ -110,12 +109,11 @@ def attach(
     jar = find_jar()
     if jvm.is_running():
         jvm.check_loaded(_how_to_start(str(jar.path)))
-    file_settings = defaults()
-    told = {**file_settings, **_options(builder)}
-    if told.get(FILE_MANAGER_KEY, FILE_MANAGER) != FILE_MANAGER:
+    user_conf = {**defaults(), **_options(builder)}
+    if user_conf.get(FILE_MANAGER_KEY, FILE_MANAGER) != FILE_MANAGER:
         raise BadCall(
-            f"{FILE_MANAGER_KEY} is {told[FILE_MANAGER_KEY]} already; one class serves all files "
-            f"of a checkpoint, so unset it or leave penstock out",
+            f"{FILE_MANAGER_KEY} is {user_conf[FILE_MANAGER_KEY]} already; one class serves all "
+            f"files of a checkpoint, so unset it or leave penstock out",
             code="other_file_manager",
         )
     if "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", "").split() and not jvm.is_running():
@@ -125,21 +123,21 @@ def attach(
             code="hidden_jars",
         )
     settings = {
-        "spark.jars": appended(told.get("spark.jars"), str(jar.path)),
-        "spark.plugins": appended(told.get("spark.plugins"), PLUGIN),
-        "spark.sql.extensions": appended(told.get("spark.sql.extensions"), EXTENSIONS),
+        "spark.jars": appended(user_conf.get("spark.jars"), str(jar.path)),
+        "spark.plugins": appended(user_conf.get("spark.plugins"), PLUGIN),
+        "spark.sql.extensions": appended(user_conf.get("spark.sql.extensions"), EXTENSIONS),
         FILE_MANAGER_KEY: FILE_MANAGER,
-        **_where(url, token, ca, data),
-        **_state(told),
+        **_connection_settings(url, token, ca, data),
+        **_state_store_settings(user_conf),
     }
-    cores = local_cores(told.get("spark.master"), os.cpu_count() or 1)
+    cores = local_cores(user_conf.get("spark.master"), os.cpu_count() or 1)
     if cores is not None:
         settings["spark.sql.shuffle.partitions"] = str(cores)
     settings["spark.ui.showConsoleProgress"] = "false"
     for key in ("spark.sql.shuffle.partitions", "spark.ui.showConsoleProgress"):
-        if key in told:
+        if key in user_conf:
             settings.pop(key, None)
-    if "spark.pyspark.python" not in told:
+    if "spark.pyspark.python" not in user_conf:
         # Without it workers run whatever `python3` is first on the path, and time out.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in settings.items():
@@ -164,7 +162,7 @@ def verify(spark: SparkSession) -> str:
 
 
 def commit_steps(query: StreamingQuery) -> dict[str, dict[str, float]]:
-    """How long the steps of a running query's commits took, and the waits for them.
+    """Steps of a running query's commits and the waits for them, with their times.
 
     For each step, such as "flush" or "wait for release": "count", "total_ms" and "max_ms". Empty
     for a query whose commits are made as Spark makes them, and for one that has stopped. Raises
@@ -181,51 +179,54 @@ def commit_steps(query: StreamingQuery) -> dict[str, dict[str, float]]:
 def _server(
     url: str | None, token: str | None, ca: str | None, data: str | Path | None
 ) -> tuple[Address, server_process.OwnServer | None]:
-    told = address.from_environment() if data is None else None
-    if url is not None or told is not None:
+    in_environment = address.from_environment() if data is None else None
+    if url is not None or in_environment is not None:
         named = address.find(url, token, ca)
         assert named is not None
         return named, None
     folder = Path(data if data is not None else address.DATA_DEFAULT).absolute()
-    there = server_process.running(folder)
-    if there is not None:
-        return there, None
+    running = server_process.running(folder)
+    if running is not None:
+        return running, None
     try:
         own = server_process.start(folder)
     except TryAgain:
         # Another process may have won the folder while ours was starting.
-        there = server_process.running(folder)
-        if there is None:
+        running = server_process.running(folder)
+        if running is None:
             raise
-        return there, None
+        return running, None
     return own.address, own
 
 
-def _where(
+def _connection_settings(
     url: str | None, token: str | None, ca: str | None, data: str | Path | None
 ) -> dict[str, str]:
     if url is not None or (data is None and address.from_environment() is not None):
-        found = address.find(url, token, ca)
+        server = address.find(url, token, ca)
     else:
-        found = server_process.running(Path(data if data is not None else address.DATA_DEFAULT))
-    if found is None:
+        server = server_process.running(Path(data if data is not None else address.DATA_DEFAULT))
+    if server is None:
         if data is not None:
             raise address.no_server(data)
         return {}
-    named = {"spark.penstock.url": found.url, TOKEN_KEY: found.token}
-    return named if found.ca is None else {**named, "spark.penstock.tls.ca": found.ca}
+    named = {plugin.URL.name: server.url, plugin.TOKEN.name: server.token}
+    return named if server.ca is None else {**named, plugin.CA.name: server.ca}
 
 
-def _state(told: Mapping[str, str]) -> dict[str, str]:
+def _state_store_settings(user_conf: Mapping[str, str]) -> dict[str, str]:
     """Settings of the state store that a commit behind the query needs, where none is set."""
-    if told.get(MODE_KEY) == "sync" or told.get(PROVIDER_KEY, PROVIDER) not in PROVIDERS:
+    if (
+        user_conf.get(plugin.COMMIT_MODE.name) == "sync"
+        or user_conf.get(PROVIDER_KEY, PROVIDER) not in PROVIDERS
+    ):
         return {}
     settings = {
         PROVIDER_KEY: PROVIDER,
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
-    return {key: value for key, value in settings.items() if key not in told}
+    return {key: value for key, value in settings.items() if key not in user_conf}
 
 
 def _how_to_start(jar: str) -> str:

@@ -1,4 +1,4 @@
-"""What Spark has been told before we add to it: builder options, then spark-defaults.conf.
+"""Settings the user has already made: builder options, then spark-defaults.conf.
 
 An option on the builder hides the same one in spark-defaults.conf, so whoever appends to a list
 must read the file as well.
@@ -36,7 +36,7 @@ def defaults(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def refuse_connect(options: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> None:
-    """Spark Connect has no JVM of its own to plug into."""
+    """Raise BadCall where the session would be one of Spark Connect, which has no JVM here."""
     mode = str(options.get("spark.api.mode", environ.get("SPARK_API_MODE", ""))).lower()
     why = None
     if "spark.remote" in options:
@@ -56,7 +56,7 @@ def refuse_connect(options: Mapping[str, str], environ: Mapping[str, str] = os.e
 
 
 def local_cores(master: str | None, cores_here: int) -> int | None:
-    """How many cores a local master has; None for any other."""
+    """Cores of a local master; None for any other."""
     if master == "local":
         return 1
     match = re.fullmatch(r"local\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\]", master or "")
@@ -67,5 +67,5 @@ def local_cores(master: str | None, cores_here: int) -> int | None:
 
 def appended(before: str | None, item: str) -> str:
     """A comma-separated list with `item` at its end, once."""
-    items = [one.strip() for one in (before or "").split(",") if one.strip()]
-    return ",".join([*(one for one in items if one != item), item])
+    items = [part.strip() for part in (before or "").split(",") if part.strip()]
+    return ",".join([*(part for part in items if part != item), item])

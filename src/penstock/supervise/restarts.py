@@ -1,4 +1,4 @@
-"""Whether a job that ended is started again, when, and if not, who must act. Decisions only."""
+"""Restarts of a job: whether one that ended is started again, when, and else who must act."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 BACKOFF_S_MAX = 30.0
 
-# Kinds of `penstock.errors` and of the plug-in that the same job will meet again, and the remedy.
+# Kinds of `penstock.errors` and of the plug-in that the same job would meet again: the remedy.
 FINAL = {
     "Fenced": "another run has taken the query over; stop one of the two runs",
     "BadCall": "whoever wrote the job must change the call",
@@ -19,7 +19,7 @@ PASSING = ("TryAgain", "Bug")
 _KIND = re.compile(rf"(?<![\w.])penstock\.(?:errors\.)?({'|'.join((*FINAL, *PASSING))}): ")
 # Spark shows the message of a failed query without its class; these codes have one kind only.
 _CODE = re.compile(r"\[penstock: (\w+)\]")
-_KIND_OF_CODE = {
+KIND_OF_CODE = {
     **dict.fromkeys(("fenced",), "Fenced"),
     **dict.fromkeys(("damaged", "checkpoint_behind", "checkpoint_differs"), "Damaged"),
     **dict.fromkeys(
@@ -57,7 +57,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run of the job ended: exit code (negative: a signal), and the end of its errors."""
+    """End of one run of the job: exit code (negative: a signal), and its last error lines."""
 
     code: int
     lines: Sequence[str]
@@ -71,7 +71,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Again:
-    """Start it again after a pause; `reason` says what happened and how many tries are left."""
+    """Start the job again after a pause; `reason` says how it ended and how many tries are left."""
 
     after_s: float
     reason: str
@@ -97,22 +97,22 @@ def last_kind(lines: Sequence[str]) -> str | None:
         kinds = _KIND.findall(line)
         if kinds:
             return str(kinds[-1])
-        codes = [_KIND_OF_CODE[code] for code in _CODE.findall(line) if code in _KIND_OF_CODE]
+        codes = [KIND_OF_CODE[code] for code in _CODE.findall(line) if code in KIND_OF_CODE]
         if codes:
             return codes[-1]
     return None
 
 
 class Restarts:
-    """Remembers the failures of one job within the window."""
+    """Policy for one job, which remembers its failures within the window."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._failed_at_s: list[float] = []
 
     def decide(self, ended: Ended) -> Decision:
-        """What to do now. A failure longer ago than the window counts no more, so that a job
-        which ran well in between begins with the first pause again."""
+        """Decide on a run that has ended. A failure longer ago than the window does not count, so
+        a job that ran well in between begins with the first pause again."""
         if ended.code == 0:
             return Done()
         how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"

@@ -56,10 +56,10 @@ class NatsServers:
         sync: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        found = program or nats_program()
-        if found is None:
+        executable = program or nats_program()
+        if executable is None:
             raise FileNotFoundError("there is no nats-server here; install Debian's nats-server")
-        self._program = found
+        self._program = executable
         self._folder = folder
         self._clock = clock
         self._payload_max = payload_max
@@ -124,7 +124,7 @@ class NatsServers:
             self.kill(number)
 
     def wait_ready(self, running: int | None = None) -> None:
-        """Until JetStream has a leader and that many servers, all by default, take part in it."""
+        """Wait until JetStream has a leader and `running` servers, all by default, in it."""
         wanted = len(self.numbers) if running is None else running
         until = self._clock.monotonic_s() + START_S
         while not self._is_ready(wanted):
@@ -134,26 +134,28 @@ class NatsServers:
             self._clock.sleep(0.05)
 
     def said(self, number: int) -> str:
-        """What a server wrote about itself."""
+        """Output of a server, as far as it was written."""
         file = self._folder / f"n{number}" / "server.log"
         return file.read_text("utf-8", "replace") if file.exists() else ""
 
     def leader(self, stream: str) -> int | None:
         """The server that leads the stream, if there is one."""
-        for found in self._replicas(stream):
-            if leader := found.get("cluster", {}).get("leader", ""):
+        for replica in self._replicas(stream):
+            if leader := replica.get("cluster", {}).get("leader", ""):
                 return int(leader.removeprefix("n"))
         return None
 
     def messages(self, stream: str) -> list[int]:
-        """How many messages of the stream each server that runs has."""
-        return [found["state"]["messages"] for found in self._replicas(stream)]
+        """Number of messages of the stream that each running server has."""
+        return [replica["state"]["messages"] for replica in self._replicas(stream)]
 
     def _replicas(self, stream: str) -> Iterator[dict[str, Any]]:
         for number in self._processes:
             for account in self._ask(number, "jsz?streams=true").get("account_details", []):
                 yield from (
-                    one for one in account.get("stream_detail", []) if one["name"] == stream
+                    replica
+                    for replica in account.get("stream_detail", [])
+                    if replica["name"] == stream
                 )
 
     def _is_ready(self, wanted: int) -> bool:
@@ -166,11 +168,11 @@ class NatsServers:
                 return len(peers) + 1 >= wanted
         return False
 
-    def _ask(self, number: int, what: str) -> dict[str, Any]:
-        url = f"http://127.0.0.1:{self._ports[3 * number + 1]}/{what}"
+    def _ask(self, number: int, path: str) -> dict[str, Any]:
+        url = f"http://127.0.0.1:{self._ports[3 * number + 1]}/{path}"
         try:
             with urllib.request.urlopen(url, timeout=2) as answer:
-                found = msgspec.json.decode(answer.read())
+                body = msgspec.json.decode(answer.read())
         except (OSError, urllib.error.URLError, msgspec.DecodeError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return body if isinstance(body, dict) else {}

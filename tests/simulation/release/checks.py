@@ -36,11 +36,11 @@ class Checks:
         journal = self.ground.journal
         changed = False
         while self.read < len(journal):
-            kind, what = journal[self.read]
+            kind, noted = journal[self.read]
             self.read += 1
             check = getattr(self, f"_on_{kind}", None)
             if check is not None:
-                check(what)
+                check(noted)
                 changed = True
         if changed:
             self._continuable()
@@ -51,8 +51,8 @@ class Checks:
 
     # One check for each kind of entry.
 
-    def _on_offsets(self, what: tuple[int, Cut]) -> None:
-        batch, cut = what
+    def _on_offsets(self, noted: tuple[int, Cut]) -> None:
+        batch, cut = noted
         known = self.cuts.setdefault(batch, cut)
         self.require(known == cut, 6, f"offsets of batch {batch} were {known}, and now {cut}")
         self.require(
@@ -66,20 +66,20 @@ class Checks:
         bound = self.committed if in_log else max(self.cuts, default=-1)
         self.require(piece.version <= bound, 2, f"state {piece.name} is in the location too early")
 
-    def _on_snapshot(self, what: tuple[str, int]) -> None:
-        name, version = what
+    def _on_snapshot(self, noted: tuple[str, int]) -> None:
+        name, version = noted
         is_piece = self.ground.setup.pieces == "snapshot"
         bound = max(self.cuts, default=-1) if is_piece else self.committed
         self.require(version <= bound, 2, f"snapshot {name} is in the location too early")
 
-    def _on_shown(self, what: tuple[int, int, Output]) -> None:
-        batch, partition, output = what
+    def _on_shown(self, noted: tuple[int, int, Output]) -> None:
+        batch, partition, output = noted
         self.require(batch in self.cuts, 2, f"batch {batch} is shown before its offsets are safe")
         self._right(batch, partition, output)
 
-    def _on_asked(self, what: tuple[Run, Effect]) -> None:
+    def _on_asked(self, noted: tuple[Run, Effect]) -> None:
         """Both acks of every required piece are in, for its newest write by each writer."""
-        run, effect = what
+        run, effect = noted
         if not isinstance(effect, PutMarker | PutCommit):
             return
         for piece in run.commits[effect.batch].pieces:
@@ -121,8 +121,8 @@ class Checks:
             self._commits(commit)
         self.require(batch in location.offsets, 3, f"commits/{batch} without its offsets")
         for piece in commit.pieces:
-            there = piece in location.pieces or piece in location.snapshots
-            self.require(there, 3, f"commits/{batch} in the location without {piece}")
+            is_in_location = piece in location.pieces or piece in location.snapshots
+            self.require(is_in_location, 3, f"commits/{batch} in the location without {piece}")
 
     def _commits(self, commit: Commit) -> None:
         batch = commit.batch
@@ -131,8 +131,8 @@ class Checks:
         self.require(batch in self.cuts, 3, f"batch {batch} commits before its offsets are safe")
         self.committed = batch
 
-    def _on_computing(self, what: tuple[Run, int, int, int, str]) -> None:
-        run, batch = what[:2]
+    def _on_computing(self, noted: tuple[Run, int, int, int, str]) -> None:
+        run, batch = noted[:2]
         self.require(
             self.committed >= batch - 2, 4, f"{batch} computes while {self.committed} is committed"
         )
@@ -156,10 +156,10 @@ class Checks:
         ground, cut = self.ground, self.cuts[batch]
         state = ground.input.state(cut.end)
         keys = ground.input.touched(cut, partition, ground.setup.partitions)
-        told = {key: value[:2] for key, (_, value) in output.items()}
+        shown = {key: value[:2] for key, (_, value) in output.items()}
         right = {key: state[key] for key in keys}
-        if told != right:
-            raise Violation(f"batch {batch} shows {told} and should show {right}")
+        if shown != right:
+            raise Violation(f"batch {batch} shows {shown} and should show {right}")
         for key, (before, value) in output.items():
             if salted and before != self.salts.get(key, 0):
                 raise Violation(f"batch {batch} was computed on state of a losing attempt")
@@ -182,8 +182,8 @@ class Checks:
         for batch in range(last + 1, self.committed + 1):
             marker = log.markers[batch]
             for entry in marker.pieces:
-                there = entry in log.pieces or entry[1] in location.pieces
-                self.require(there, 7, f"neither log nor location has {entry}")
+                is_present = entry in log.pieces or entry[1] in location.pieces
+                self.require(is_present, 7, f"neither log nor location has {entry}")
                 if entry in log.pieces:
                     pieces[entry[1]] = log.pieces[entry]
         if last < self.committed:
@@ -191,16 +191,18 @@ class Checks:
 
     def _loadable(self, commit: Commit, more: dict[str, Piece]) -> None:
         location, input = self.ground.location, self.ground.input
-        found: dict[int, tuple[int, int]] = {}
+        loaded: dict[int, tuple[int, int]] = {}
         for name in commit.pieces:
             state = load(
-                name, lambda one: location.pieces.get(one) or more.get(one), {**location.snapshots}
+                name,
+                lambda piece_name: location.pieces.get(piece_name) or more.get(piece_name),
+                {**location.snapshots},
             )
             if isinstance(state, str):
                 raise Violation(f"invariant 7: {state} is missing for batch {commit.batch}")
-            found.update({key: (value.rows, value.total) for key, value in state.items()})
+            loaded.update({key: (value.rows, value.total) for key, value in state.items()})
         right = input.state(self.cuts[commit.batch].end)
-        self.require(found == right, 7, f"state of {commit.batch} is {found} and not {right}")
+        self.require(loaded == right, 7, f"state of {commit.batch} is {loaded} and not {right}")
 
     def at_end(self) -> None:
         """Each row of the input that was taken is in the answer once, batch by batch."""

@@ -159,7 +159,9 @@ class Run(Query):
 
     def purge(self, threshold: int) -> None:
         """Spark wants the files of earlier batches gone, durable or not yet."""
-        old = {one for one in (*self.ground.location.offsets, *self.cuts) if one < threshold}
+        old = {
+            number for number in (*self.ground.location.offsets, *self.cuts) if number < threshold
+        }
         for batch in sorted(old - self.purged):
             self.purged.add(batch)
             self.tell(DeleteAsked(f"offsets/{batch}"))
@@ -179,7 +181,9 @@ class Run(Query):
 
     def running(self, partition: int) -> list[Attempt]:
         return [
-            one for one in self.attempts if one.batch == self.batch and one.partition == partition
+            attempt
+            for attempt in self.attempts
+            if attempt.batch == self.batch and attempt.partition == partition
         ]
 
     def launch(self, partition: int) -> None:
@@ -203,7 +207,7 @@ class Run(Query):
         return True
 
     def _commit(self) -> None:
-        commit = Commit(self.batch, tuple(one.piece for one in self.outputs[self.batch]))
+        commit = Commit(self.batch, tuple(output.piece for output in self.outputs[self.batch]))
         self.commits[self.batch] = commit
         self._name(commit)
         self.batch += 1
@@ -240,14 +244,18 @@ class Run(Query):
     def tell_loss(self, name: str) -> None:
         self.dead.remove(name)
         self.told_lost.add(name)
-        self.attempts = [one for one in self.attempts if one.executor.name != name]
+        self.attempts = [attempt for attempt in self.attempts if attempt.executor.name != name]
         self.tell(WriterLost(name))
 
     def to_copy(self) -> list[tuple[Executor, Held]]:
-        return [(one, held) for one in self.executors.values() for held in one.to_copy()]
+        return [
+            (executor, held) for executor in self.executors.values() for held in executor.to_copy()
+        ]
 
     def to_show(self) -> list[tuple[Executor, str]]:
-        return [(one, name) for one in self.executors.values() for name in one.to_show()]
+        return [
+            (executor, name) for executor in self.executors.values() for name in executor.to_show()
+        ]
 
     def jobs_of(self, *, log: bool) -> list[Asked]:
         """What is under way in the log, or else in the location."""
@@ -298,5 +306,5 @@ class Run(Query):
         in_log = commit.pieces if self.ground.setup.pieces_in_log else ()
         pieces = tuple((self.instance, piece, *writes[piece]) for piece in in_log)
         rows = self.outputs[batch] if self.ground.setup.sink == "log" else ()
-        outputs = tuple((self.instance, batch, one.partition, one.number) for one in rows)
+        outputs = tuple((self.instance, batch, row.partition, row.number) for row in rows)
         return Marker(batch, self.instance, self.cuts[batch], pieces, outputs, commit)

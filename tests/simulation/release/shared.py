@@ -25,8 +25,8 @@ class Ground:
         self.sink = Sink(self.journal)
         self.disks: dict[str, dict[str, Piece]] = {}
 
-    def note(self, kind: str, what: Any) -> None:
-        self.journal.append((kind, what))
+    def note(self, kind: str, noted: Any) -> None:
+        self.journal.append((kind, noted))
 
     def draw_salt(self) -> int:
         return self.rng.randrange(1, 1 << 30) if self.setup.attempts_differ else 0

@@ -71,8 +71,8 @@ def load(
         changes.append(piece.values)
         name = piece.previous
     state: dict[int, Value] = {}
-    for one in reversed(changes):
-        state.update(one)
+    for change in reversed(changes):
+        state.update(change)
     return state
 
 
@@ -89,11 +89,11 @@ class Location:
     def last_commit(self) -> int:
         return max(self.commits, default=-1)
 
-    def check_new(self, batch: int, there: Collection[int]) -> None:
+    def check_new(self, batch: int, present: Collection[int]) -> None:
         """A file that a later one makes obsolete may have been there and be deleted by now: another
         run goes on, and without a log this is all there is to know it by."""
-        if batch <= max(there, default=-1):
-            raise Refused(f"batch {max(there)} is there, and this is {batch}")
+        if batch <= max(present, default=-1):
+            raise Refused(f"batch {max(present)} is there, and this is {batch}")
 
     def create_offsets(self, batch: int, cut: Cut) -> None:
         self.check_new(batch, self.offsets)
@@ -121,13 +121,13 @@ class Location:
 
     def clean(self, partition: int, retain: int) -> None:
         """Maintenance, as Spark does it: what is older than the snapshot kept is not needed."""
-        there: list[Piece | Snapshot] = [*self.pieces.values(), *self.snapshots.values()]
-        latest = max((one.version for one in there if one.partition == partition), default=-1)
+        stored: list[Piece | Snapshot] = [*self.pieces.values(), *self.snapshots.values()]
+        latest = max((item.version for item in stored if item.partition == partition), default=-1)
         kept = max(
             (
-                one.version
-                for one in self.snapshots.values()
-                if one.partition == partition and one.version <= latest - retain
+                snapshot.version
+                for snapshot in self.snapshots.values()
+                if snapshot.partition == partition and snapshot.version <= latest - retain
             ),
             default=-1,
         )
@@ -177,9 +177,9 @@ class Log:
 
     def trim(self, batch: int) -> None:
         """Forget what is in the location up to the batch; what was shown stays."""
-        for old in [one for one in self.offsets if one <= batch]:
+        for old in [number for number in self.offsets if number <= batch]:
             del self.offsets[old]
-        for entry in [one for one, piece in self.pieces.items() if piece.version <= batch]:
+        for entry in [key for key, piece in self.pieces.items() if piece.version <= batch]:
             del self.pieces[entry]
 
 
@@ -195,4 +195,4 @@ class Sink:
         self.journal.append(("shown", (batch, partition, output)))
 
     def has(self, batch: int) -> bool:
-        return any(one == batch for one, _ in self.shown)
+        return any(number == batch for number, _ in self.shown)

@@ -145,7 +145,9 @@ class World:
             executor = run.executors.pop(self.rng.choice(list(run.executors)))
             run.dead.append(executor.name)
             run.outbox[:] = [
-                one for one in run.outbox if one.sender != executor.name or self.rng.random() < 0.5
+                message
+                for message in run.outbox
+                if message.sender != executor.name or self.rng.random() < 0.5
             ]
             self.ground.note("executor crashed", executor.name)
             run.add_executor(executor.host)
@@ -159,25 +161,25 @@ class World:
     def speculate(self, run: Run) -> None:
         """Another attempt beside one that runs already, on any executor."""
         waiting = [
-            one.partition
-            for one in run.attempts
-            if one.batch == run.batch and one.partition not in run.winners
+            attempt.partition
+            for attempt in run.attempts
+            if attempt.batch == run.batch and attempt.partition not in run.winners
         ]
         if waiting and run.phase == "compute" and run.executors:
             run.launch(self.rng.choice(waiting))
 
     def write_twice(self, run: Run) -> None:
         written = [
-            one
-            for one in run.attempts
-            if one.stage in ("sink", "end") and one.executor.name in run.executors
+            attempt
+            for attempt in run.attempts
+            if attempt.stage in ("sink", "end") and attempt.executor.name in run.executors
         ]
         if written:
             attempt = self.rng.choice(written)
             attempt.executor.write(attempt)
 
     def story(self) -> str:
-        lines = [f"{kind}: {_plain(what)}" for kind, what in self.ground.journal[-STORY_LINES:]]
+        lines = [f"{kind}: {_plain(noted)}" for kind, noted in self.ground.journal[-STORY_LINES:]]
         return "\n".join(lines)
 
 
@@ -202,10 +204,10 @@ KINDS = (
 )
 
 
-def _plain(what: Any) -> Any:
-    if isinstance(what, tuple) and what and isinstance(what[0], Run):
-        return (f"run {what[0].instance}", *what[1:])
-    return what
+def _plain(noted: Any) -> Any:
+    if isinstance(noted, tuple) and noted and isinstance(noted[0], Run):
+        return (f"run {noted[0].instance}", *noted[1:])
+    return noted
 
 
 def simulate(seed: int, setup: Setup | None = None, *, parts: Parts | None = None) -> Outcome:

@@ -45,9 +45,9 @@ class Query:
     ) -> None:
         lsns = self.append(batch, files)
         named = [{"path": path, "entry": n} for path, n in zip(files, lsns, strict=True)]
-        told = None if commit is None else base64.b64encode(commit).decode()
+        encoded = None if commit is None else base64.b64encode(commit).decode()
         body = {
-            "instance": 1, "batch": batch, "writes": [], "commit": told, "files": named,
+            "instance": 1, "batch": batch, "writes": [], "commit": encoded, "files": named,
             "snapshots": snapshots,
         }  # fmt: skip
         path = ("queries", self.id, "markers")

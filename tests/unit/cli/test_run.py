@@ -54,9 +54,9 @@ def test_a_job_that_always_fails_is_given_up_with_its_last_lines(tmp_path: Path)
     job = Supervised(tmp_path, body)
     code, _, err = job.run(*QUICK, "--restarts", "2", "--window", "1h")
     assert (code, job.runs()) == (7, 3)
-    told = err.partition("it failed 3 times within 3600 s, the last time with exit code 7")[2]
-    assert [f"    line {n}" for n in range(10, 30)] == told.splitlines()[1:21]
-    assert "giving up: whoever runs the job must mend what its last lines say" in told
+    last_words = err.partition("it failed 3 times within 3600 s, the last time with exit code 7")[2]
+    assert [f"    line {n}" for n in range(10, 30)] == last_words.splitlines()[1:21]
+    assert "giving up: whoever runs the job must mend what its last lines say" in last_words
 
 
 def test_what_a_restart_cannot_mend_ends_the_first_run(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def test_a_signal_stops_the_job_and_the_supervisor(tmp_path: Path, number: signa
 
 
 def test_a_second_signal_kills_a_job_that_does_not_stop(tmp_path: Path) -> None:
-    ready, told = tmp_path / "ready", tmp_path / "told"
-    body = f"signal.signal(signal.SIGTERM, lambda *_: open({str(told)!r}, 'w').close())\n"
+    ready, signalled = tmp_path / "ready", tmp_path / "signalled"
+    body = f"signal.signal(signal.SIGTERM, lambda *_: open({str(signalled)!r}, 'w').close())\n"
     body += f"open({str(ready)!r}, 'w').close()\nwhile True: time.sleep(60)\n"
     process = Supervised(tmp_path, body).start(*QUICK)
     wait_until("the job runs", ready.exists)
     process.send_signal(signal.SIGTERM)
-    wait_until("the job is told", told.exists)
+    wait_until("the job is signalled", signalled.exists)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=START_S)
     assert process.returncode == 128 + signal.SIGTERM

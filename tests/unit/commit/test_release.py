@@ -309,7 +309,7 @@ def test_the_location_is_behind_the_log_only_so_far() -> None:
 def test_batches_are_copied_one_at_a_time_in_order() -> None:
     release = with_log()
     effects = tell(release, *in_log(0), *in_log(1))
-    assert [one for one in effects if isinstance(one, CopyBatch)] == [CopyBatch(0)]
+    assert [effect for effect in effects if isinstance(effect, CopyBatch)] == [CopyBatch(0)]
     assert release.on(done(CopyBatch(0))) == [CopyBatch(1)]
     assert not release.is_idle()
     assert release.on(done(CopyBatch(1))) == []

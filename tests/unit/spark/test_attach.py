@@ -18,8 +18,8 @@ from penstock.spark.session import FILE_MANAGER, FILE_MANAGER_KEY
 
 def make_jar(path: Path, version: str | None = None, spark: str = "4.3") -> Path:
     with zipfile.ZipFile(path, "w") as made:
-        told = version or metadata.version("penstock")
-        made.writestr("penstock-version.properties", f"version={told}\nspark={spark}\n")
+        named_version = version or metadata.version("penstock")
+        made.writestr("penstock-version.properties", f"version={named_version}\nspark={spark}\n")
         made.writestr("penstock/Version.class", "")
         made.writestr("penstock/Version$.class", "")
     return path

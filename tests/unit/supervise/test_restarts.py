@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from penstock.supervise.restarts import (
@@ -16,7 +14,6 @@ from penstock.supervise.restarts import (
     Restarts,
     last_kind,
 )
-from support.sources import ROOT
 
 
 def failed(at_s: float, *lines: str, code: int = 1) -> Ended:
@@ -102,17 +99,6 @@ def test_what_a_restart_cannot_mend_is_not_tried_again(line: str, kind: str, act
 )
 def test_everything_else_is_tried_again(lines: tuple[str, ...]) -> None:
     assert isinstance(Restarts(Bounds()).decide(failed(0, *lines)), Again)
-
-
-def test_the_codes_of_the_plug_in_are_known_without_their_class() -> None:
-    made = re.compile(r'new (BadCall|TryAgain|Damaged)\(\s*"(\w+)"')
-    scala = (ROOT / "jvm" / "src").rglob("*.scala")
-    codes = {found for path in scala for found in made.findall(path.read_text("utf-8"))}
-    assert {("BadCall", "two_queries"), ("TryAgain", "state_lost")} <= codes
-    wrong = {
-        code: kind for kind, code in codes if last_kind([f"it failed [penstock: {code}]"]) != kind
-    }
-    assert wrong == {}
 
 
 def test_the_last_error_counts() -> None:

@@ -1,0 +1,86 @@
+"""The page docs/settings.md, made from the settings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from penstock.settings import plugin
+from penstock.settings.server import server_settings
+from penstock.settings.setting import GIB, KIB, MIB, Setting
+
+HEAD = """\
+# Settings
+
+Written by `python -m penstock.settings > docs/settings.md` from \
+[`settings/server.py`](../src/penstock/settings/server.py) and \
+[`settings/plugin.py`](../src/penstock/settings/plugin.py); a test compares. A value outside its \
+bounds is refused by name."""
+
+
+def settings_page() -> str:
+    """The whole page, as Markdown."""
+    of_server = "Set at its start: `penstock serve --set NAME=VALUE`, as often as needed."
+    of_plugin = (
+        "Set in the Spark session, or with `spark-submit --conf`. How commits use them: "
+        "[docs/commit.md](commit.md)."
+    )
+    of_format = (
+        f"Given with `.option(NAME, VALUE)`. {_connection_options()} may be given here too, and "
+        "come before the session's. An unknown option is refused."
+    )
+    parts = [
+        HEAD,
+        *_section("Of the server", of_server, server_settings()),
+        *_section("Of the plug-in", of_plugin, plugin.SESSION_SETTINGS),
+        *_section('Of one source or sink, `format("penstock")`', of_format, plugin.OPTIONS),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(title: str, text: str, settings: Iterable[Setting]) -> tuple[str, str, str]:
+    return f"## {title}", text, "\n".join(table(settings))
+
+
+def table(settings: Iterable[Setting]) -> Iterator[str]:
+    """One row a setting, below a head."""
+    yield "| name | default | takes | |"
+    yield "| --- | --- | --- | --- |"
+    for setting in settings:
+        yield f"| `{setting.name}` | {_default(setting)} | {_takes(setting)} | {setting.doc} |"
+
+
+def _connection_options() -> str:
+    names = [f"`{each.name.removeprefix(plugin.PREFIX)}`" for each in plugin.CONNECTION_SETTINGS]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _default(setting: Setting) -> str:
+    value = setting.default
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return amount(value, setting.unit or "") if isinstance(value, int) else f"`{value}`"
+
+
+def _takes(setting: Setting) -> str:
+    unit = setting.unit
+    if unit is None:
+        if isinstance(setting.default, bool):
+            return "true or false"
+        return ", ".join(f"`{word}`" for word in setting.choices) or "text"
+    low, high = (
+        None if bound is None else amount(bound, unit) for bound in (setting.min, setting.max)
+    )
+    bounds = f"{low} or more" if high is None else f"{low} to {high}"
+    return bounds if unit == "bytes" else f"{unit}, {bounds}"
+
+
+def amount(value: int, unit: str) -> str:
+    """A number to be read: bytes in the largest unit that leaves it whole."""
+    if unit == "bytes":
+        for size, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+            if value and value % size == 0:
+                return f"{value // size:,} {name}"
+        return f"{value:,} bytes" if value != 1 else "1 byte"
+    return f"{value:,}"

@@ -1,0 +1,183 @@
+"""Every setting of the plug-in, once: `spark.penstock.*` keys, and options of `format("penstock")`.
+
+The plug-in reads them in Scala. `tests/vectors/settings.json` is written from this file, and the
+keys in `jvm/` are compared with it.
+"""
+
+from __future__ import annotations
+
+from penstock.settings.setting import GIB, INT_MAX, Setting
+
+PREFIX = "spark.penstock."
+
+URL = Setting(
+    f"{PREFIX}url",
+    "address of the server; without it the plug-in serves checkpoints alone",
+    None, None,
+)  # fmt: skip
+TOKEN = Setting(
+    f"{PREFIX}token",
+    "token of the server",
+    None, "",
+)  # fmt: skip
+CA = Setting(
+    f"{PREFIX}tls.ca",
+    "file of certificates to trust (PEM); none: those of the JVM",
+    None, None,
+)  # fmt: skip
+RETRY_SECONDS = Setting(
+    f"{PREFIX}retrySeconds",
+    "how long a request to the server is repeated before the query stops",
+    "s", 60, 0,
+)  # fmt: skip
+
+COMMIT_MODE = Setting(
+    f"{PREFIX}commit.mode",
+    "`sync`: as Spark does it. `asyncckpt`: state files are copied behind the query; offsets are "
+    "written before a batch computes, flush and LSM checkpoint on the task's thread. `full`: the "
+    "whole commit follows behind",
+    None, "full", choices=("sync", "asyncckpt", "full"),
+)  # fmt: skip
+COMMIT_RETRY_SECONDS = Setting(
+    f"{PREFIX}commit.retrySeconds",
+    "how long a write that fails is repeated, with back-off, before the query stops with an error "
+    "that names the store",
+    "s", 60, 1,
+)  # fmt: skip
+COMMIT_THREADS = Setting(
+    f"{PREFIX}commit.threads",
+    "per JVM, in each pool: releases and what follows them, one of each for the log and for every "
+    "store that checkpoints are in, so that a slow one holds up no query of another; flushes; "
+    "uploads. Copies of state have four times as many",
+    "threads", 4, 1, INT_MAX,
+)  # fmt: skip
+COMMIT_BEHIND = Setting(
+    f"{PREFIX}commit.behind",
+    "how many batches the checkpoint location may be behind the log; never more than "
+    "`spark.sql.streaming.minBatchesToRetain` less 3, so that Spark deletes no snapshot that the "
+    "location needs",
+    "batches", 8, 1,
+)  # fmt: skip
+COMMIT_SNAPSHOTS = Setting(
+    f"{PREFIX}commit.snapshots",
+    "`log`: snapshots of the state are appended to the log too, for a query that writes to it "
+    "([docs/commit.md](commit.md#state-that-the-log-alone-can-bring-back))",
+    None, "location", choices=("location", "log"),
+)  # fmt: skip
+COMMIT_AWAIT_COMPACTION = Setting(
+    f"{PREFIX}commit.awaitCompaction",
+    "a commit also waits for the compaction that the commit before it began",
+    None, False,
+)  # fmt: skip
+
+LOCAL_DIR = Setting(
+    f"{PREFIX}local.dir",
+    "folder where state files wait until they are durable; none: Spark's own. Each process makes a "
+    "folder of its own in it, so that drivers may share it; what ended processes have left is "
+    "deleted unread",
+    None, None,
+)  # fmt: skip
+LOCAL_MAX_BYTES = Setting(
+    f"{PREFIX}local.maxBytes",
+    "state files that one JVM may hold; above it, local copies of what the log has are dropped, "
+    "and writers wait for the rest",
+    "bytes", GIB, 1,
+)  # fmt: skip
+
+SESSION_SETTINGS = (
+    URL,
+    TOKEN,
+    CA,
+    RETRY_SECONDS,
+    COMMIT_MODE,
+    COMMIT_RETRY_SECONDS,
+    COMMIT_THREADS,
+    COMMIT_BEHIND,
+    COMMIT_SNAPSHOTS,
+    COMMIT_AWAIT_COMPACTION,
+    LOCAL_DIR,
+    LOCAL_MAX_BYTES,
+)
+# A source or sink may have a connection of its own: the option is the key without its prefix.
+CONNECTION_SETTINGS = (URL, TOKEN, CA, RETRY_SECONDS)
+
+SOURCE_OPTIONS = (
+    Setting(
+        "startingPosition",
+        "where a query without a checkpoint begins: `earliest` (unless given), `latest`, or the "
+        "position of the last commit not to read",
+        None, None,
+    ),
+    Setting(
+        "startingTime",
+        "the same by time: milliseconds since 1970, or `2026-01-31T12:00:00Z`; not together with "
+        "`startingPosition`",
+        None, None,
+    ),
+    Setting(
+        "maxRowsPerTrigger",
+        "rows a batch reads at most, but one commit at least; none: no bound",
+        "rows", None, 1,
+    ),
+    Setting(
+        "maxBytesPerTrigger",
+        "bytes a batch reads at most, but one commit at least; none: no bound",
+        "bytes", None, 1,
+    ),
+    Setting(
+        "failOnDataLoss",
+        "stop when rows that are to be read were trimmed; `false`: go on after them",
+        None, True,
+    ),
+)  # fmt: skip
+SINK_OPTIONS = (
+    Setting(
+        "key",
+        "columns, separated by commas, by which rows of a stream that the sink makes go to "
+        "substreams; a stream that exists must have the same; none: the stream's own",
+        None, None,
+    ),
+    Setting(
+        "substreams",
+        "substreams of a stream that the sink makes; none: 1",
+        "substreams", None, 1, INT_MAX,
+    ),
+    Setting(
+        "outputs",
+        "streams, separated by commas, that are written in one batch, each from a struct column "
+        "of its name; `NAME.key` and `NAME.substreams` are the two options above for one of them",
+        None, None,
+    ),
+)  # fmt: skip
+OPTIONS = (
+    Setting(
+        "path",
+        'name of the stream, as `load("NAME")` and `start("NAME")` give it',
+        None, None,
+    ),
+    Setting(
+        "stream",
+        "name of the stream, where `path` is not given",
+        None, None,
+    ),
+    *SOURCE_OPTIONS,
+    *SINK_OPTIONS,
+)  # fmt: skip
+
+
+def vector() -> dict[str, list[dict[str, int | bool | str | None]]]:
+    """Settings and options as the Scala side must have them."""
+    return {
+        "settings": [_described(setting) for setting in SESSION_SETTINGS],
+        "options": [_described(option) for option in OPTIONS],
+    }
+
+
+def _described(setting: Setting) -> dict[str, int | bool | str | None]:
+    return {
+        "key": setting.name,
+        "default": setting.default,
+        "unit": setting.unit,
+        "min": setting.min,
+        "max": setting.max,
+    }

@@ -1,0 +1,116 @@
+"""Words that name nothing, in Python files, and the list of files still to be cleaned of them.
+
+Run this file to drop from `tests/tidy/words_to_clean.json` the files that are clean; with `--moved`
+to write the list anew, for when files that are on it were moved.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from support.sources import files, lab_modules, modules, short
+
+LIST = Path(__file__).parents[1] / "tidy" / "words_to_clean.json"
+
+BARE_NAMES = {"found", "one", "what", "there", "told"}
+# A docstring that opens with one of these has not said what it is about.
+EMPTY_OPENINGS = {
+    *("what", "how", "where", "which", "why", "who", "when"),
+    *("its", "this", "that", "these", "those", "there", "here"),
+    *("as", "so", "same", "none", "everything", "something", "until", "up", "of"),
+}
+# A subject among the first three words is not one of these.
+PRONOUNS = {"it", "they", "them"}
+SUBJECT_WORDS = 3
+
+DocstringOwner = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def bare_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of every variable, parameter, function or attribute with a bare name."""
+    for node in ast.walk(tree):
+        for name in _names(node):
+            if name in BARE_NAMES:
+                yield getattr(node, "lineno", 0), name
+
+
+def _names(node: ast.AST) -> tuple[str | None, ...]:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return (name,)
+        case ast.arg(arg=name) | ast.keyword(arg=name):
+            return (name,)
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return (name,)
+        case ast.MatchAs(name=name) | ast.MatchStar(name=name):
+            return (name,)
+        case ast.alias(name=name, asname=other):
+            return (other or name,)
+        case _:
+            return ()
+
+
+def docstrings_without_subject(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and opening of every public docstring that does not name its subject at once."""
+    for owner in _public(tree):
+        words = [
+            word.strip("`*_,.:;()\"'").lower() for word in (ast.get_docstring(owner) or "").split()
+        ][:SUBJECT_WORDS]
+        if words and (words[0] in EMPTY_OPENINGS or PRONOUNS & set(words)):
+            yield getattr(owner, "lineno", 1), " ".join(words)
+
+
+def _public(tree: ast.Module) -> Iterator[DocstringOwner]:
+    yield tree
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                if not node.name.startswith("_"):
+                    yield node
+
+
+@cache
+def files_with_bare_names() -> dict[str, list[tuple[int, str]]]:
+    """Every Python file of the project that has bare names, and those."""
+    trees = {
+        short(path): ast.parse(path.read_text(encoding="utf-8"))
+        for path in files()
+        if path.suffix == ".py"
+    }
+    return {path: names for path, tree in trees.items() if (names := list(bare_names(tree)))}
+
+
+@cache
+def files_with_docstrings_without_subject() -> dict[str, list[tuple[int, str]]]:
+    """Every file of product and laboratory with such docstrings, and their openings."""
+    return {
+        short(module.path): openings
+        for module in (*modules(), *lab_modules())
+        if (openings := list(docstrings_without_subject(module.tree)))
+    }
+
+
+def to_clean() -> dict[str, list[str]]:
+    """The files that are still to be cleaned, as listed: of bare names, and of docstrings."""
+    listed: dict[str, list[str]] = json.loads(LIST.read_text(encoding="utf-8"))
+    return listed
+
+
+def main() -> None:
+    unclean = {
+        "names": sorted(files_with_bare_names()),
+        "docstrings": sorted(files_with_docstrings_without_subject()),
+    }
+    if "--moved" not in sys.argv:
+        listed = to_clean()
+        unclean = {kind: [p for p in paths if p in listed[kind]] for kind, paths in unclean.items()}
+    LIST.write_text(json.dumps(unclean, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Plain words: names that carry their subject, docstrings that begin with it, and the glossary."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from support.sources import ROOT, lines_of
+from support.words import (
+    bare_names,
+    docstrings_without_subject,
+    files_with_bare_names,
+    files_with_docstrings_without_subject,
+    to_clean,
+)
+
+UNCLEAN = {
+    "names": files_with_bare_names,
+    "docstrings": files_with_docstrings_without_subject,
+}
+GLOSSARY = ROOT / "docs" / "glossary.md"
+GLOSSARY_LINE = re.compile(r"- \*\*(?P<word>[^*]+)\*\*: (?P<meaning>\S.*)")
+
+
+@pytest.mark.parametrize("kind", sorted(UNCLEAN))
+def test_no_file_but_those_listed_has_words_that_name_nothing(kind: str) -> None:
+    listed = set(to_clean()[kind])
+    wrong = [
+        f"{path}:{line}: {word}"
+        for path, words in UNCLEAN[kind]().items()
+        if path not in listed
+        for line, word in words
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("kind", sorted(UNCLEAN))
+def test_a_file_that_is_clean_is_off_the_list(kind: str) -> None:
+    clean = set(to_clean()[kind]) - UNCLEAN[kind]().keys()
+    assert not clean, "run: PYTHONPATH=tests python tests/support/words.py"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "found = 1",
+        "def told(): ...",
+        "def f(what): ...",
+        "f(one=1)",
+        "x.there",
+        "[one for one in y]",
+        "import a as one",
+        "match x:\n  case [*found]: ...",
+    ],
+)
+def test_a_bare_name_is_seen_wherever_it_stands(code: str) -> None:
+    assert list(bare_names(ast.parse(code)))
+
+
+def test_a_bare_name_within_a_longer_one_or_in_a_text_is_not_refused() -> None:
+    assert not list(bare_names(ast.parse("found_entry = 'there'; one_batch(); told_at = 1")))
+
+
+@pytest.mark.parametrize(
+    ("docstring", "has_subject"),
+    [
+        ("What was done.", False),
+        ("Start it again.", False),
+        ("Of one batch.", False),
+        ("The files of a batch.", True),
+        ("Whether PySpark is installed.", True),
+        ("`penstock drain`: copies a checkpoint.", True),
+    ],
+)
+def test_a_docstring_names_its_subject_in_three_words(docstring: str, has_subject: bool) -> None:
+    module = ast.parse(f'def f():\n    """{docstring}"""')
+    assert bool(list(docstrings_without_subject(module))) != has_subject
+
+
+def test_the_glossary_has_every_word_once_in_order_on_a_line_of_its_own() -> None:
+    lines = [line for line in lines_of(GLOSSARY)[1:] if line.strip()]
+    entries = [GLOSSARY_LINE.fullmatch(line) for line in lines if line.startswith("- ")]
+    assert None not in entries
+    words = [entry["word"] for entry in entries if entry is not None]
+    assert words == sorted(set(words), key=str.lower)
+    assert len(lines) == len(words) + 1, "a sentence at the top, then words alone"
