@@ -34,10 +34,10 @@ LAB_MAY_IMPORT: dict[str, set[str]] = {
     "workloads": {"percentiles", "priority", "processes"},
     "queries": set(),
     "oracle": {"queries"},
-    "demo": {"oracle", "percentiles", "priority", "processes", "queries", "workloads"},
+    "demo": {"experiment", "oracle", "percentiles", "processes", "queries", "workloads"},
     "baselines": {"percentiles", "priority", "processes", "workloads"},
     "experiment": {
-        *("demo", "oracle", "percentiles", "priority", "processes", "queries", "workloads"),
+        *("oracle", "percentiles", "priority", "processes", "queries", "workloads"),
     },
     "suites": {
         *("baselines", "demo", "experiment", "oracle", "percentiles", "priority", "processes"),
