@@ -11,9 +11,9 @@ import pytest
 from penstock.clock import SYSTEM_CLOCK
 from penstock.testing.nats_servers import NatsServers, nats_program
 from penstock_lab.baselines.task_graph.graph_process import Ensemble, LogHost, Plan, sent_by
-from penstock_lab.baselines.task_graph.processes import Child
 from penstock_lab.baselines.task_graph.registry import Protocol
 from penstock_lab.baselines.task_graph.sources import load_of
+from penstock_lab.processes import JobChild
 from penstock_lab.suites.protocols.answers import Checked, check
 from support.servers.processes import wait_until
 
@@ -43,7 +43,7 @@ def answered(
     running = Ensemble(plan, host)
     try:
         sender = running.sender(RATES[graph], SECONDS, seed=SEED, tick_ms=TICK_MS)
-        sender.tell("go")
+        sender.tell(b"go")
         for kill in kills:
             SYSTEM_CLOCK.sleep(SECONDS / (len(kills) + 1))
             wait_until("something is under way", lambda: running.look().rows > 0)
@@ -92,7 +92,7 @@ def test_a_killed_coordinator_finishes_what_it_had_prepared(host: LogHost) -> No
 def test_a_worker_that_wakes_up_after_it_was_replaced_ends_and_leaves_no_trace(
     host: LogHost, protocol: Protocol
 ) -> None:
-    zombies: list[Child] = []
+    zombies: list[JobChild] = []
 
     def freeze(running: Ensemble) -> None:
         zombies.append(running.freeze_worker(1))

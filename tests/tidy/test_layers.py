@@ -29,18 +29,17 @@ MAY_IMPORT = {
 # `gateway`.
 LAB_MAY_IMPORT: dict[str, set[str]] = {
     "percentiles": set(),
-    "priority": {"processes"},
     "processes": set(),
-    "workloads": {"percentiles", "priority", "processes"},
+    "workloads": {"percentiles", "processes"},
     "queries": set(),
     "oracle": {"queries"},
     "demo": {"experiment", "oracle", "percentiles", "processes", "queries", "workloads"},
-    "baselines": {"percentiles", "priority", "processes", "workloads"},
+    "baselines": {"percentiles", "processes", "workloads"},
     "experiment": {
-        *("oracle", "percentiles", "priority", "processes", "queries", "workloads"),
+        *("oracle", "percentiles", "processes", "queries", "workloads"),
     },
     "suites": {
-        *("baselines", "demo", "experiment", "oracle", "percentiles", "priority", "processes"),
+        *("baselines", "demo", "experiment", "oracle", "percentiles", "processes"),
         *("queries", "workloads"),
     },
 }

@@ -52,7 +52,7 @@ async def hosted(folder: Path) -> AsyncIterator[tuple[EmbeddedLog, Host]]:
 
 @pytest.fixture(autouse=True)
 def one_entry_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.log.subscription.ENTRIES_MAX", 1)
+    monkeypatch.setattr("penstock.log.reading.subscription.ENTRIES_MAX", 1)
 
 
 def appended(log: EmbeddedLog, tag: str, payload: bytes, count: int = COUNT) -> list[Lsn]:

@@ -20,7 +20,7 @@ import msgspec
 from penstock.client import Client
 from penstock.client.address import CA_VARIABLE, TOKEN_VARIABLE
 from penstock.errors import BadCall, PenstockError
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import READY, first_in_line
 from penstock_lab.workloads.load import Load, pieces
 from penstock_lab.workloads.sending import (
     LAG_MS_P99_MAX,
@@ -35,7 +35,6 @@ from penstock_lab.workloads.sending import (
 
 __all__ = ["LAG_MS_P99_MAX", "READY", "Sent", "Told"]
 
-READY = "ready"
 SWITCH_S = 0.001
 
 

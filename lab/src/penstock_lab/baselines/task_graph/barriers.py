@@ -21,9 +21,9 @@ from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.graph import Graph, checkpoints_tag
 from penstock_lab.baselines.task_graph.log_client import Port
 from penstock_lab.baselines.task_graph.messages import Barrier, Completed, Restored, decode, encode
-from penstock_lab.baselines.task_graph.processes import READY, ended_with_parent, first_of
 from penstock_lab.baselines.task_graph.registry import graph_named
 from penstock_lab.baselines.task_graph.socket_calls import Answering, answer_at
+from penstock_lab.processes import READY, ended_with_parent, first_of
 
 
 class Aligning(msgspec.Struct, frozen=True):

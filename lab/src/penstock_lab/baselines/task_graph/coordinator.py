@@ -23,9 +23,9 @@ from penstock_lab.baselines.task_graph.graph import transactions_tag
 from penstock_lab.baselines.task_graph.log_client import Port
 from penstock_lab.baselines.task_graph.messages import Step, decode, encode
 from penstock_lab.baselines.task_graph.own_stream import TRIM_EVERY, OwnStream
-from penstock_lab.baselines.task_graph.processes import READY, ended_with_parent, first_of
 from penstock_lab.baselines.task_graph.socket_calls import Answering, answer_at
 from penstock_lab.baselines.task_graph.transactions import Book, Line
+from penstock_lab.processes import READY, ended_with_parent, first_of
 
 
 class Coordinating(msgspec.Struct, frozen=True):

@@ -15,11 +15,11 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock_lab.baselines.task_graph.barriers import Aligning
 from penstock_lab.baselines.task_graph.coordinator import Coordinating
 from penstock_lab.baselines.task_graph.log_process import Hosted
-from penstock_lab.baselines.task_graph.processes import Child
 from penstock_lab.baselines.task_graph.reader import Looked, Reading, Seen
 from penstock_lab.baselines.task_graph.registry import Protocol, graph_named
 from penstock_lab.baselines.task_graph.sender import Sending, Sent
 from penstock_lab.baselines.task_graph.worker import Said, Working
+from penstock_lab.processes import JobChild
 
 LOOK_EVERY_S = 0.05
 _decode_seen = msgspec.msgpack.Decoder(list[Seen]).decode
@@ -45,7 +45,7 @@ class LogHost:
 
     folder: Path
     address: Address
-    child: Child = field(init=False)
+    child: JobChild = field(init=False)
 
     def __post_init__(self) -> None:
         # The path of a socket has at most 107 bytes, and the folder may be anywhere.
@@ -53,9 +53,9 @@ class LogHost:
         self.socket = self.sockets / "log"
         self.child = self._start()
 
-    def _start(self) -> Child:
+    def _start(self) -> JobChild:
         hosted = Hosted(self.address, str(self.folder / "log"), str(self.socket))
-        child = Child(
+        child = JobChild(
             "penstock_lab.baselines.task_graph.log_process", hosted, self.folder / "host.log"
         )
         child.wait_ready()
@@ -76,8 +76,8 @@ class Ensemble:
         self._folder = host.folder / plan.run
         self._folder.mkdir()
         self._coordinator_socket = host.sockets / plan.run
-        self._coordinator: Child | None = None
-        self._workers: list[Child] = []
+        self._coordinator: JobChild | None = None
+        self._workers: list[JobChild] = []
         self._jobs = self._working()
         self._reader = self._child("penstock_lab.baselines.task_graph.reader", self._reading())
         try:
@@ -110,7 +110,7 @@ class Ensemble:
         self._workers[number] = worker
         worker.wait_ready()
 
-    def freeze_worker(self, number: int) -> Child:
+    def freeze_worker(self, number: int) -> JobChild:
         """SIGSTOP, then a new one in its place; the old one, which the caller may wake and must
         end. Not with aligned checkpoints, whose attempts begin together."""
         frozen = self._workers[number]
@@ -128,7 +128,7 @@ class Ensemble:
 
     def sender(
         self, rate: int, seconds: float, *, seed: int, tick_ms: int = 10, is_paced: bool = True
-    ) -> Child:
+    ) -> JobChild:
         """Everything is made when this returns; tell it `go`."""
         plan, log = self.plan, str(self._host.socket)
         job = Sending(plan.graph, plan.run, log, rate, seconds, seed, tick_ms, is_paced)
@@ -138,13 +138,13 @@ class Ensemble:
 
     def look(self) -> Looked:
         """What the reader has seen so far."""
-        self._reader.tell("look")
-        return msgspec.json.decode(self._said(self._reader), type=Looked)
+        self._reader.tell(b"look")
+        return msgspec.json.decode(self._reader.wait_line(), type=Looked)
 
     def seen(self) -> list[Seen]:
         path = self._folder / "seen"
-        self._reader.tell(f"keep {path}")
-        self._said(self._reader)
+        self._reader.tell(f"keep {path}".encode())
+        self._reader.wait_line()
         return _decode_seen(path.read_bytes())
 
     def check(self) -> None:
@@ -168,9 +168,9 @@ class Ensemble:
         """How often each task has committed since its worker was started. May be called twice."""
         commits: dict[str, int] = {}
         for worker in self._workers:
-            said = worker.stop()
-            if said:
-                commits.update(msgspec.json.decode(said, type=Said).commits)
+            report = worker.stop_for_report()
+            if report is not None:
+                commits.update(msgspec.json.decode(report, type=Said).commits)
         for child in (self._coordinator, self._reader):
             if child is not None:
                 child.stop()
@@ -201,7 +201,7 @@ class Ensemble:
         plan = self.plan
         return Reading(plan.graph, plan.run, plan.protocol, str(self._host.socket))
 
-    def _coordinating(self) -> Child | None:
+    def _coordinating(self) -> JobChild | None:
         plan, log, socket = self.plan, str(self._host.socket), str(self._coordinator_socket)
         if plan.protocol == "transaction":
             job: msgspec.Struct = Coordinating(plan.run, log, socket)
@@ -214,20 +214,12 @@ class Ensemble:
         child.wait_ready()
         return child
 
-    def _child(self, module: str, job: msgspec.Struct) -> Child:
-        return Child(module, job, self._folder / f"{module.rpartition('.')[2]}.log")
-
-    def _said(self, child: Child) -> str:
-        line = child.line()
-        if not line:
-            raise child.failed()
-        return line
+    def _child(self, module: str, job: msgspec.Struct) -> JobChild:
+        return JobChild(module, job, self._folder / f"{module.rpartition('.')[2]}.log")
 
 
-def sent_by(child: Child) -> Sent:
+def sent_by(child: JobChild) -> Sent:
     """Wait for a sender's end, and what it reports."""
-    line = child.line()
-    if not line:
-        raise child.failed()
+    line = child.wait_line()
     child.stop()
     return msgspec.json.decode(line, type=Sent)

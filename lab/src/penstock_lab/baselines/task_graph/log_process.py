@@ -24,8 +24,8 @@ from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.follower import Follower
 from penstock_lab.baselines.task_graph.logs import open_log
-from penstock_lab.baselines.task_graph.processes import READY, ended_with_parent, first_of
 from penstock_lab.baselines.task_graph.socket_calls import Answering, answer_at
+from penstock_lab.processes import READY, ended_with_parent, first_of
 
 SWITCH_S = 0.0005
 _encode = msgspec.msgpack.Encoder().encode

@@ -21,11 +21,10 @@ from penstock.log.raw.classify import Bounds, Classifier
 from penstock_lab.baselines.task_graph.graph import checkpoints_tag
 from penstock_lab.baselines.task_graph.log_client import Port
 from penstock_lab.baselines.task_graph.messages import Completed, Restored, Rows, decode
-from penstock_lab.baselines.task_graph.processes import READY
 from penstock_lab.baselines.task_graph.registry import Protocol as Name
 from penstock_lab.baselines.task_graph.registry import graph_named
 from penstock_lab.baselines.task_graph.replay import payloads, settled
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import READY, first_in_line
 
 EVERYTHING = Bounds(unknown_max=1 << 40, unknown_bytes_max=1 << 40)
 """Rows that wait are kept like those that were seen: this reader's memory is the bound of both."""

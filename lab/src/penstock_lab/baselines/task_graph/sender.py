@@ -19,11 +19,10 @@ from penstock.errors import TryAgain
 from penstock.model.ids import Lsn
 from penstock_lab.baselines.task_graph.graph import Graph
 from penstock_lab.baselines.task_graph.log_client import Port
-from penstock_lab.baselines.task_graph.processes import READY
 from penstock_lab.baselines.task_graph.registry import graph_named
 from penstock_lab.baselines.task_graph.sources import load_of, stamped, ticks
 from penstock_lab.percentiles import percentile
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import READY, first_in_line
 
 LEAD_S = 0.25
 RETRY_S = 0.02

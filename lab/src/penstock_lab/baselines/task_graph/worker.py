@@ -19,13 +19,13 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import PenstockError
 from penstock_lab.baselines.task_graph.graph import Task
 from penstock_lab.baselines.task_graph.log_client import Port
-from penstock_lab.baselines.task_graph.processes import READY, ended_with_parent, first_of
 from penstock_lab.baselines.task_graph.protocols.aligned import AlignedRun, Store
 from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
 from penstock_lab.baselines.task_graph.protocols.transaction import Coordinated, TransactionRun
 from penstock_lab.baselines.task_graph.protocols.unsafe import UnsafeRun
 from penstock_lab.baselines.task_graph.registry import Protocol, graph_named
 from penstock_lab.baselines.task_graph.task import TaskRun, Timing
+from penstock_lab.processes import READY, ended_with_parent, first_of
 
 
 class Said(msgspec.Struct, frozen=True):

@@ -15,8 +15,7 @@ from penstock.log.contract import Entry
 from penstock.model.ids import BEFORE_ALL
 from penstock_lab.baselines.task_graph.log_client import Port
 from penstock_lab.baselines.task_graph.logs import open_log
-from penstock_lab.baselines.task_graph.processes import READY
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import READY, first_in_line
 
 NUMBER = struct.Struct(">Q")
 WAIT_S = 30.0

@@ -17,16 +17,15 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.errors import Bug, TryAgain
+from penstock.errors import Bug
 from penstock.log.contract import AppendRecord
 from penstock.model.ids import Lsn
 from penstock_lab.baselines.task_graph.graph_process import LogHost
 from penstock_lab.baselines.task_graph.log_client import Port
 from penstock_lab.baselines.task_graph.logs import open_log
-from penstock_lab.baselines.task_graph.processes import Child
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.percentiles import percentile
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import JobChild, first_in_line
 from penstock_lab.suites.log.consumer import Consuming, Got
 from penstock_lab.suites.log.plan import EMBEDDED
 
@@ -106,16 +105,14 @@ def _between_servers(job: Job, where: str, count: int, clock: Clock) -> tuple[li
         log.close()
 
 
-def _consumer(job: Job, consuming: Consuming) -> Child:
-    child = Child("penstock_lab.suites.log.consumer", consuming, job.path / "consumer.log")
+def _consumer(job: Job, consuming: Consuming) -> JobChild:
+    child = JobChild("penstock_lab.suites.log.consumer", consuming, job.path / "consumer.log")
     child.wait_ready()
     return child
 
 
-def _got(consumer: Child) -> Got:
-    line = consumer.line()
-    if not line:
-        raise TryAgain("the consumer ended before everything had arrived", code="worker_failed")
+def _got(consumer: JobChild) -> Got:
+    line = consumer.wait_line()
     consumer.stop()
     return msgspec.json.decode(line, type=Got)
 

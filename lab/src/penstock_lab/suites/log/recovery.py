@@ -31,12 +31,12 @@ from penstock_lab.baselines.task_graph.messages import (
     decode_task_log,
     encode,
 )
-from penstock_lab.baselines.task_graph.processes import Child
 from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
 from penstock_lab.baselines.task_graph.sources import micros
 from penstock_lab.baselines.task_graph.task import Timing
 from penstock_lab.baselines.task_graph.worker import Said, Working
 from penstock_lab.experiment.worker import Job, serve
+from penstock_lab.processes import JobChild
 from penstock_lab.suites.log.plan import stream_at
 from penstock_lab.workloads.nexmark import NexmarkOptions
 from penstock_lab.workloads.nexmark.auctions import Auctions
@@ -153,7 +153,7 @@ async def recover(job: Job, host: LogHost, run: str, clock: Clock) -> dict[str, 
         INTERVAL_MS,
     )
     began_s = clock.monotonic_s()
-    child = Child("penstock_lab.baselines.task_graph.worker", working, job.path / "worker.log")
+    child = JobChild("penstock_lab.baselines.task_graph.worker", working, job.path / "worker.log")
     try:
         while len(marked) < len(tasks):
             if not child.is_running() or clock.monotonic_s() - began_s > TIMEOUT_S:
@@ -161,7 +161,7 @@ async def recover(job: Job, host: LogHost, run: str, clock: Clock) -> dict[str, 
             await asyncio.sleep(0.001)
         child.wait_ready()
     finally:
-        said = child.stop()
+        said = child.stop_for_report()
     port.close()
     if not said:
         raise TryAgain("the worker that came back did not say what it did", code="worker_failed")

@@ -96,7 +96,7 @@ class Trial:
         )
         try:
             sender = running.sender(rate, seconds, seed=plan.seed, tick_ms=plan.tick_ms)
-            sender.tell("go")
+            sender.tell(b"go")
             sent = sent_by(sender)
             noted.told = told(sent)
             quiet_s = plan.quiet_s + 3 * cell.interval_ms / 1000
