@@ -44,6 +44,12 @@ LAB_MAY_IMPORT: dict[str, set[str]] = {
     },
 }
 NOT_FOR_THE_LAB = {"cli", "gateway"}
+# The log's public modules, which is all that a task graph without Spark runs on.
+PUBLIC_LOG = (
+    *("contract", "operations", "upkeep", "raw", "reading.subscription"),
+    *("backends.local", "backends.embedded.log", "backends.jetstream.log"),
+    "backends.jetstream.address",
+)
 PACKAGES = {"penstock": modules, "penstock_lab": lab_modules}
 
 
@@ -96,6 +102,23 @@ def test_the_product_imports_nothing_of_the_laboratory_or_the_tests() -> None:
 
 def test_the_laboratory_uses_the_product_without_its_command_line_and_its_server() -> None:
     wrong = [m.name for m in lab_modules() if parts_imported(m, "penstock") & NOT_FOR_THE_LAB]
+    assert not wrong
+
+
+def test_a_task_graph_uses_the_public_modules_of_the_log_alone() -> None:
+    public = tuple(f"penstock.log.{name}." for name in PUBLIC_LOG)
+    wrong = {
+        module.name: extra
+        for module in lab_modules()
+        if module.name.startswith("penstock_lab.baselines.task_graph")
+        and (
+            extra := {
+                name
+                for name in module.imports()
+                if name.startswith("penstock.log.") and not f"{name}.".startswith(public)
+            }
+        )
+    }
     assert not wrong
 
 

@@ -17,7 +17,7 @@ from penstock.client import Client
 from penstock.errors import BadCall, TryAgain
 from penstock_lab.baselines.spark_transactions.book import TAG, Step
 from penstock_lab.baselines.spark_transactions.coordinator import Coordinator
-from penstock_lab.baselines.task_graph.own_stream import TRIM_EVERY
+from penstock_lab.baselines.task_graph.protocols.transaction.own_stream import TRIM_EVERY
 from support.servers.http_server import ARROW, ipc, table
 from support.servers.processes import ServerProcess
 

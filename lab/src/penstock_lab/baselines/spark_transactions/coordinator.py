@@ -24,7 +24,7 @@ from penstock.client import Client
 from penstock.errors import BadCall, PenstockError, TryAgain
 from penstock.model.ids import Lsn
 from penstock_lab.baselines.spark_transactions.book import TAG, Book, Step, Substream, Transaction
-from penstock_lab.baselines.task_graph.own_stream import TRIM_EVERY, OwnStream
+from penstock_lab.baselines.task_graph.protocols.transaction.own_stream import TRIM_EVERY, OwnStream
 
 T = TypeVar("T")
 _LOG = logging.getLogger("penstock_lab.baselines.spark_transactions")

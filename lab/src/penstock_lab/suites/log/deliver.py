@@ -20,8 +20,8 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug
 from penstock.log.contract import AppendRecord
 from penstock.model.ids import Lsn
-from penstock_lab.baselines.task_graph.graph_process import LogHost
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.graph_process import LogProcess
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.logs import open_log
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.percentiles import percentile
@@ -62,7 +62,7 @@ def _due(clock: Clock, count: int, per_s: int) -> list[float]:
 
 
 def _through_host(job: Job, count: int, clock: Clock) -> tuple[list[float], Got]:
-    host = LogHost(job.path, EMBEDDED)
+    host = LogProcess(job.path, EMBEDDED)
     try:
         consumer = _consumer(job, Consuming(TAG, count, socket=str(host.socket)))
         due_s = asyncio.run(_append_all(host.socket, job, count, clock))
@@ -72,7 +72,7 @@ def _through_host(job: Job, count: int, clock: Clock) -> tuple[list[float], Got]
 
 
 async def _append_all(socket: Path, job: Job, count: int, clock: Clock) -> list[float]:
-    port = await Port.open(socket)
+    port = await LogClient.open(socket)
     noise, size = os.urandom(int(job.options["bytes"])), int(job.options["bytes"])
     gc.disable()
     first_in_line()
