@@ -11,11 +11,13 @@ import pytest
 
 from penstock_lab.demo.queries import BIDS, CATEGORIES, query
 from penstock_lab.oracle import Checked, check
-from penstock_lab.workloads.demo_bids import BIDS_DDL, Auctions, bids
+from penstock_lab.workloads.demo_bids import DemoBids, DemoBidsOptions
+from penstock_lab.workloads.traffic import stamped
 from support.fake_log import Past
 
 QUERY = query()
 TOTALS, LEADERS = (stage.name for stage in QUERY.stages)
+BIDS_DDL = "auction bigint, bidder bigint, price bigint, at timestamp, sent_at timestamp"
 BATCHES = 6
 BATCH_ROWS = 300
 
@@ -24,8 +26,8 @@ Batch: TypeAlias = list[Row]
 
 
 def bids_of(batch: int) -> Batch:
-    made = bids(Auctions(auctions=40), batch * BATCH_ROWS, BATCH_ROWS, sent_at_us=batch + 1)
-    return list(pa.Table.from_batches([made]).to_pylist())
+    made = DemoBids(DemoBidsOptions(auctions=40)).events(batch * BATCH_ROWS, BATCH_ROWS)
+    return list(pa.Table.from_batches([stamped(made, batch + 1)]).to_pylist())
 
 
 def right_totals(inputs: list[Batch]) -> list[Batch]:

@@ -34,7 +34,7 @@ class Recording:
 
 
 def bids(rate: int, seconds: float) -> Load:
-    return Load("plain_bids", {"bids": "bids"}, rate, seconds)
+    return Load("demo_bids", {"bids": "bids"}, rate, seconds)
 
 
 def sent_by(lanes: list[Lane], load: Load) -> tuple[Done, threading.Event]:

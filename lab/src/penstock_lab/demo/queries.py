@@ -1,4 +1,4 @@
-"""The two queries of the demo, one chained to the other: `category_leaders`, a query of two stages.
+"""The demo's two queries, chained: `category_leaders`, a query of two stages.
 
 `auction_totals` keeps count, sum and maximum of the bids on each auction; `category_leaders` reads
 its results and keeps the highest bid of each category. Both are in update mode, and a later row of

@@ -1,4 +1,4 @@
-"""Runs the demo from start to verdict, and leaves nothing running whatever happens."""
+"""The demo from start to verdict; it leaves nothing running whatever happens."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from penstock_lab.experiment.children import Late, Sender
 from penstock_lab.experiment.outside_reader import LogObserver
 from penstock_lab.processes import output_to, tail
 from penstock_lab.queries import Stage, start
-from penstock_lab.workloads.demo_bids import BIDS_DDL
-from penstock_lab.workloads.load import Load
+from penstock_lab.workloads.load import WORKLOADS, Load
 from penstock_lab.workloads.send import Told
 
 QUERY = query()
+WORKLOAD = "demo_bids"
 MASTER = "local[2]"
 QUIET = {"spark.ui.enabled": "false"}
 SUBSTREAMS = 2
@@ -129,7 +129,7 @@ def _run(plan: Plan, demo: RunningDemo, console: Console, clock: Clock) -> Outco
     with _status(console, "waiting for both queries to run"):
         _wait_running(demo, clock)
     sent_before = demo.client.describe(BIDS).rows
-    load = Load("plain_bids", {"bids": BIDS}, plan.rate, plan.seconds, plan.seed, sent_before)
+    load = Load(WORKLOAD, {"bids": BIDS}, plan.rate, plan.seconds, plan.seed, sent_before)
     producer = f"demo-{uuid4().hex}"
     sender = Sender(load, demo.folder / "sender.log", producer, demo.address, None)
     try:
@@ -276,7 +276,8 @@ def _started(folder: Path, console: Console, clock: Clock) -> Iterator[RunningDe
         if server is None:
             raise no_server(folder)
         client = closing.enter_context(Client(server.url, server.token, server.ca))
-        client.create(BIDS, BIDS_DDL, substreams=SUBSTREAMS, key="auction")
+        bids = WORKLOADS[WORKLOAD].stream_schema("bids")
+        client.create(BIDS, bids, substreams=SUBSTREAMS, key="auction")
         starts, readers = [], []
         for stage in QUERY.stages:
             client.create(stage.name, stage.columns, substreams=SUBSTREAMS, key=stage.key)
