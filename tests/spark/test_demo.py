@@ -21,25 +21,21 @@ pytestmark = pytest.mark.spark
 TIMEOUT_S = 300
 # Adds one to the first price as the oracle sees it: every answer over it is then wrong.
 PLANT = """
-import dataclasses
 import pyarrow as pa
 from penstock.cli.main import main
-from penstock_lab.demo import check
-from penstock_lab.demo import queries
+from penstock_lab.oracle.committed import Committed
 
-true_commits = check.commits
+true_read = Committed._read
 
-def planted(client, step, marked):
-    is_planted = step is not queries.AUCTION_TOTALS
-    for commit in true_commits(client, step, marked):
-        if not is_planted and commit.read.num_rows:
-            prices = commit.read["price"].to_pylist()
-            wrong = pa.chunked_array([pa.array([prices[0] + 1, *prices[1:]], pa.int64())])
-            commit = dataclasses.replace(commit, read=commit.read.set_column(2, "price", wrong))
-            is_planted = True
-        yield commit
+def planted(self, client, name, stream):
+    rows = true_read(self, client, name, stream)
+    if name != "bids":
+        return rows
+    prices = rows["price"].to_pylist()
+    wrong = pa.array([prices[0] + 1, *prices[1:]], pa.int64())
+    return rows.set_column(rows.column_names.index("price"), "price", wrong)
 
-check.commits = planted
+Committed._read = planted
 main()
 """
 
@@ -58,12 +54,12 @@ def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def left_running(folder: Path) -> list[str]:
     """Processes that name the folder on their command line."""
-    found = []
+    command_lines = []
     for process in psutil.process_iter(["cmdline"]):
         line = " ".join(process.info["cmdline"] or [])
         if str(folder) in line and process.pid != os.getpid():
-            found.append(line)
-    return found
+            command_lines.append(line)
+    return command_lines
 
 
 def demo_folders(folder: Path) -> list[str]:

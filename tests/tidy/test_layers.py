@@ -29,22 +29,27 @@ MAY_IMPORT = {
 # `gateway`.
 LAB_MAY_IMPORT: dict[str, set[str]] = {
     "percentiles": set(),
-    "priority": {"processes"},
     "processes": set(),
-    "workloads": {"percentiles", "priority", "processes"},
+    "workloads": {"percentiles", "processes"},
     "queries": set(),
     "oracle": {"queries"},
-    "demo": {"oracle", "percentiles", "priority", "processes", "queries", "workloads"},
-    "baselines": {"percentiles", "priority", "processes", "workloads"},
+    "demo": {"experiment", "oracle", "percentiles", "processes", "queries", "workloads"},
+    "baselines": {"percentiles", "processes", "workloads"},
     "experiment": {
-        *("demo", "oracle", "percentiles", "priority", "processes", "queries", "workloads"),
+        *("oracle", "percentiles", "processes", "queries", "workloads"),
     },
     "suites": {
-        *("baselines", "demo", "experiment", "oracle", "percentiles", "priority", "processes"),
+        *("baselines", "demo", "experiment", "oracle", "percentiles", "processes"),
         *("queries", "workloads"),
     },
 }
 NOT_FOR_THE_LAB = {"cli", "gateway"}
+# The log's public modules, which is all that a task graph without Spark runs on.
+PUBLIC_LOG = (
+    *("contract", "operations", "upkeep", "raw", "reading.subscription"),
+    *("backends.local", "backends.embedded.log", "backends.jetstream.log"),
+    "backends.jetstream.address",
+)
 PACKAGES = {"penstock": modules, "penstock_lab": lab_modules}
 
 
@@ -97,6 +102,23 @@ def test_the_product_imports_nothing_of_the_laboratory_or_the_tests() -> None:
 
 def test_the_laboratory_uses_the_product_without_its_command_line_and_its_server() -> None:
     wrong = [m.name for m in lab_modules() if parts_imported(m, "penstock") & NOT_FOR_THE_LAB]
+    assert not wrong
+
+
+def test_a_task_graph_uses_the_public_modules_of_the_log_alone() -> None:
+    public = tuple(f"penstock.log.{name}." for name in PUBLIC_LOG)
+    wrong = {
+        module.name: extra
+        for module in lab_modules()
+        if module.name.startswith("penstock_lab.baselines.task_graph")
+        and (
+            extra := {
+                name
+                for name in module.imports()
+                if name.startswith("penstock.log.") and not f"{name}.".startswith(public)
+            }
+        )
+    }
     assert not wrong
 
 

@@ -15,10 +15,10 @@ def percentile(values: Sequence[float] | Numbers, share: float) -> float | None:
 
     Always one of the values: a percentile between two measurements was never measured.
     """
-    found = np.asarray(values, np.float64)
-    if not found.size:
+    numbers = np.asarray(values, np.float64)
+    if not numbers.size:
         return None
-    return float(np.percentile(found, share, method="inverted_cdf"))
+    return float(np.percentile(numbers, share, method="inverted_cdf"))
 
 
 def median(values: Sequence[float] | Numbers) -> float | None:

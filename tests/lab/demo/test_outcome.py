@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -14,8 +13,8 @@ from rich.console import Console
 from penstock_lab.cli.demo import demo
 from penstock_lab.demo import run as demo_run
 from penstock_lab.demo import screen
-from penstock_lab.demo.outcome import Outcome, QueryOutcome
-from penstock_lab.demo.watch import Watcher
+from penstock_lab.demo.outcome import Outcome, QueryOutcome, latency_ms
+from penstock_lab.experiment.latency import Sighting
 from penstock_lab.workloads.send import Sent
 
 
@@ -63,7 +62,11 @@ def test_a_late_sender_voids_the_latencies_and_says_so() -> None:
 def test_nothing_is_cut_off_on_a_narrow_terminal() -> None:
     console = Console(width=80)
     moment = screen.Moment(
-        "running", 20, 40_000, 2_000, (screen.Seen("category_leaders", 1_000, 999_999, 1e4, 2e4),)
+        "running",
+        20,
+        40_000,
+        2_000,
+        (screen.QueryMoment("category_leaders", 1_000, 999_999, 1e4, 2e4),),
     )
     with console.capture() as said:
         screen.show(console, outcome())
@@ -74,16 +77,12 @@ def test_nothing_is_cut_off_on_a_narrow_terminal() -> None:
 def test_latency_is_the_age_of_a_row_when_it_was_seen() -> None:
     # sent (ms)    1000      1000      2000
     # seen (ms)         1400                2100     age: 400, 400, 100
-    watcher = Watcher(client=None, stream="s", after=0)  # type: ignore[arg-type]
-    watcher.see(stamped([1_000, 1_000]), 1_400)
-    watcher.see(stamped([2_000]), 2_100)
-    assert watcher.rows == 3
-    assert watcher.latency_ms(50) == 400
-    assert watcher.latency_ms(50, seen_after_ms=1_400) == 100
-    assert watcher.latency_ms(50, sent_after_ms=1_000) == 100
-    assert watcher.latency_ms(50, sent_after_ms=2_000) is None
-
-
-def stamped(sent_ms: list[int]) -> Any:
-    micros = pa.array([ms * 1_000 for ms in sent_ms], pa.int64())
-    return pa.table({"sent_at": micros.cast(pa.timestamp("us", "UTC"))})
+    sightings = [
+        Sighting(1_400_000, np.array([1_000_000, 1_000_000])),
+        Sighting(2_100_000, np.array([2_000_000])),
+    ]
+    assert latency_ms(sightings, 50) == 400
+    assert latency_ms(sightings, 50, seen_after_ms=1_400) == 100
+    assert latency_ms(sightings, 50, sent_after_ms=1_000) == 100
+    assert latency_ms(sightings, 50, sent_after_ms=2_000) is None
+    assert latency_ms([], 50) is None

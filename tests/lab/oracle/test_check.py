@@ -42,8 +42,8 @@ def checked(query: Query, made: Past) -> Checked:
     return check(query, made.client(), {stage.name: stage.name for stage in query.stages})
 
 
-def said(found: Checked) -> list[tuple[int, str]]:
-    return [(one.batch, one.what) for one in found.differences]
+def said(found: Checked) -> list[tuple[int | None, str]]:
+    return [(difference.batch, difference.kind) for difference in found.differences]
 
 
 MISSING, EXCESS = "expected but not committed", "committed but not expected"
@@ -105,6 +105,26 @@ def test_a_query_that_has_committed_nothing_is_right_and_empty() -> None:
     query = named("q5")
     found = checked(query, past(query, bids=BIDS))
     assert (found.is_right, found.batches, found.rows) == (True, {"q5": 0}, 0)
+
+
+def test_rows_past_the_last_batch_are_found_once_the_query_has_ended() -> None:
+    query = named("q2")
+    made = past(query, bids=BIDS)
+    made.mark("q2", [selected(123, 1)], bids=made.append("bids", [bid(123, 1)]))
+    made.append("bids", [bid(123, 2)])
+    made.append("q2", [selected(123, 2), selected(123, 2)])
+    assert checked(query, made).is_right
+    found = check(query, made.client(), {"q2": "q2"}, has_ended=True)
+    assert found.different == 3
+    assert said(found) == [(None, "no batch has read from bids"), *[(None, "no marker names")] * 2]
+    assert "q2, past its last batch: no marker names auction=123" in str(found)
+
+
+def test_without_a_batch_every_row_of_a_query_that_has_ended_differs() -> None:
+    query = named("q2")
+    made = past(query, bids=BIDS)
+    made.append("q2", [selected(123, 2)])
+    assert check(query, made.client(), {"q2": "q2"}, has_ended=True).different == 1
 
 
 def last_bid(second: float, extra: str, sent: float) -> dict[str, Any]:
@@ -176,7 +196,7 @@ def test_windows_are_written_when_event_time_has_passed_them() -> None:
 def test_windows_written_before_they_could_close_are_found() -> None:
     found = windows(close_early=True)
     assert found.different == 10
-    assert {batch for batch, what in said(found) if what == EXCESS} == {0}
+    assert {batch for batch, kind in said(found) if kind == EXCESS} == {0}
 
 
 def test_a_dropped_tie_is_found() -> None:
@@ -218,7 +238,7 @@ def test_sorted_rows_out_of_order_are_found() -> None:
         {**row, "rank": 2, "category": 0, "cpu": Decimal("0.500000")},
     ]
     made.mark(stage, ranked[::-1], tasks=position)
-    assert {what for _, what in said(checked(query, made))} == {"committed out of order"}
+    assert {kind for _, kind in said(checked(query, made))} == {"committed out of order"}
 
 
 def test_every_stage_needs_the_id_of_its_query() -> None:

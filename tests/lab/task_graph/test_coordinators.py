@@ -15,68 +15,68 @@ from penstock.log.contract import Entry
 from penstock.model.ids import Lsn
 from penstock.model.task_records import Progress, decode_control
 from penstock_lab.baselines.task_graph import q4
-from penstock_lab.baselines.task_graph.barriers import Aligning, Barriers
-from penstock_lab.baselines.task_graph.coordinator import Coordinator
 from penstock_lab.baselines.task_graph.graph import checkpoints_tag, transactions_tag
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Completed, Restored, Step, decode
-from penstock_lab.baselines.task_graph.protocols.aligned import Store
+from penstock_lab.baselines.task_graph.protocols.aligned.barriers import Barriers, BarriersJob
+from penstock_lab.baselines.task_graph.protocols.aligned.store import CheckpointStore
+from penstock_lab.baselines.task_graph.protocols.transaction.coordinator import Coordinator
 from support.log.raw_log import run
 
 GRAPH = q4.graph()
 
 
-async def said(port: Port, tag: str) -> Sequence[Entry]:
-    return await port.page(tag, 1, await port.tail(tag))
+async def said(client: LogClient, tag: str) -> Sequence[Entry]:
+    return await client.page(tag, 1, await client.tail(tag))
 
 
-async def steps(port: Port) -> list[str]:
-    found = [decode(entry.payload) for entry in await said(port, transactions_tag("r"))]
-    return [step.what for step in found if isinstance(step, Step)]
+async def steps(client: LogClient) -> list[str]:
+    found = [decode(entry.payload) for entry in await said(client, transactions_tag("r"))]
+    return [step.kind for step in found if isinstance(step, Step)]
 
 
-async def commits(port: Port, tag: str) -> list[tuple[int, int, int]]:
-    found = [decode_control(entry.payload) for entry in await said(port, tag)]
+async def commits(client: LogClient, tag: str) -> list[tuple[int, int, int]]:
+    found = [decode_control(entry.payload) for entry in await said(client, tag)]
     return [(one.instance, one.first, one.last) for one in found if isinstance(one, Progress)]
 
 
 def test_every_step_is_in_the_log_and_every_substream_has_its_record(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = Coordinator("r", port)
+    async def story(client: LogClient) -> None:
+        one = Coordinator("r", client)
         assert await one.begin("t") == (1, 0, 0)
         await one.register("t", 1, 1, ["a", "b"])
         await one.commit("t", 1, 1, 1, 5, 9)
         await one.register("t", 1, 2, ["b"])  # waits for phase two of the first
-        assert await steps(port) == ["begin", "register", "prepare", "done", "register"]
-        assert await commits(port, "a") == await commits(port, "b") == [(1, 1, 5)]
+        assert await steps(client) == ["begin", "register", "prepare", "done", "register"]
+        assert await commits(client, "a") == await commits(client, "b") == [(1, 1, 5)]
 
     run(tmp_path, story)
 
 
 def test_a_new_coordinator_finishes_what_was_prepared(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = Coordinator("r", port)
+    async def story(client: LogClient) -> None:
+        one = Coordinator("r", client)
         await one.begin("t")
         await one.register("t", 1, 1, ["a"])
         # Killed between the pre-commit record and phase two.
         step = one._book.prepare("t", one._book.line("t").instance, 1, 1, 3, Lsn(4))
         assert step is not None
         await one._note(step)
-        two = Coordinator("r", port)
+        two = Coordinator("r", client)
         await two.recover()
         assert await two.begin("t") == (2, 4, 1)
-        assert await commits(port, "a") == [(1, 1, 3)]
+        assert await commits(client, "a") == [(1, 1, 3)]
 
     run(tmp_path, story)
 
 
 def test_a_new_instance_ends_what_the_old_one_had_open_and_fences_it(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = Coordinator("r", port)
+    async def story(client: LogClient) -> None:
+        one = Coordinator("r", client)
         await one.begin("t")
         await one.register("t", 1, 1, ["a"])
         assert await one.begin("t") == (2, 0, 1)
-        assert await commits(port, "a") == [(1, 1, 0)]  # commits nothing
+        assert await commits(client, "a") == [(1, 1, 0)]  # commits nothing
         with pytest.raises(Fenced):
             await one.commit("t", 1, 1, 1, 3, 4)
 
@@ -86,10 +86,10 @@ def test_a_new_instance_ends_what_the_old_one_had_open_and_fences_it(tmp_path: P
 class Gate:
     """Holds back what is appended to the coordinator's stream until it is opened."""
 
-    def __init__(self, port: Port) -> None:
-        self._append, self._opened = port.append, asyncio.Event()
+    def __init__(self, client: LogClient) -> None:
+        self._append, self._opened = client.append, asyncio.Event()
         self.is_reached = asyncio.Event()
-        port.append = self.append  # type: ignore[method-assign]
+        client.append = self.append  # type: ignore[method-assign]
 
     def append(self, tags: Sequence[str], *rest: Any, **named: Any) -> asyncio.Future[Lsn]:
         return asyncio.ensure_future(self._held(tags, *rest, **named))
@@ -108,11 +108,11 @@ class Gate:
 
 
 def test_an_old_instance_cannot_commit_while_a_new_one_begins(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = Coordinator("r", port)
+    async def story(client: LogClient) -> None:
+        one = Coordinator("r", client)
         await one.begin("t")
         await one.register("t", 1, 1, ["a"])
-        gate = Gate(port)
+        gate = Gate(client)
         begun = asyncio.ensure_future(one.begin("t"))
         await gate.is_reached.wait()
         committed = asyncio.ensure_future(one.commit("t", 1, 1, 1, 3, 4))
@@ -120,25 +120,25 @@ def test_an_old_instance_cannot_commit_while_a_new_one_begins(tmp_path: Path) ->
         assert await begun == (2, 0, 1)
         with pytest.raises(Fenced):
             await committed
-        assert await commits(port, "a") == [(1, 1, 0)]
+        assert await commits(client, "a") == [(1, 1, 0)]
 
     run(tmp_path, story)
 
 
 def test_a_new_instance_begins_after_what_is_being_prepared(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = Coordinator("r", port)
+    async def story(client: LogClient) -> None:
+        one = Coordinator("r", client)
         await one.begin("t")
         await one.register("t", 1, 1, ["a"])
-        gate = Gate(port)
+        gate = Gate(client)
         committed = asyncio.ensure_future(one.commit("t", 1, 1, 1, 3, 4))
         await gate.is_reached.wait()
         begun = asyncio.ensure_future(one.begin("t"))
         await gate.open()
         await committed
         assert await begun == (2, 4, 1), "what was prepared is not processed again"
-        assert await steps(port) == ["begin", "register", "prepare", "done", "begin"]
-        assert await commits(port, "a") == [(1, 1, 3)]
+        assert await steps(client) == ["begin", "register", "prepare", "done", "begin"]
+        assert await commits(client, "a") == [(1, 1, 3)]
 
     run(tmp_path, story)
 
@@ -146,8 +146,8 @@ def test_a_new_instance_begins_after_what_is_being_prepared(tmp_path: Path) -> N
 def test_a_recovery_reads_no_more_however_many_transactions_were_finished(tmp_path: Path) -> None:
     every = 10
 
-    async def story(port: Port) -> None:
-        one = Coordinator("r", port, every)
+    async def story(client: LogClient) -> None:
+        one = Coordinator("r", client, every)
         for task in ("quiet", "open", "t"):
             await one.begin(task)
         await one.register("quiet", 1, 1, ["q"])
@@ -160,22 +160,22 @@ def test_a_recovery_reads_no_more_however_many_transactions_were_finished(tmp_pa
         await one.begin("t")  # after what was committed behind it
         while one._trimming is not None and not one._trimming.done():
             await one._trimming
-        two, read = Coordinator("r", port, every), list[Entry]()
-        page = port.page
+        two, read = Coordinator("r", client, every), list[Entry]()
+        page = client.page
 
         async def counted(*asked: Any) -> list[Entry]:
             found = await page(*asked)
             read.extend(found)
             return found
 
-        port.page = counted  # type: ignore[method-assign, assignment]
+        client.page = counted  # type: ignore[method-assign, assignment]
         await two.recover()
         assert 0 < len(read) <= 3 * every, "of some 300"
         assert await two.begin("t") == (3, 100, 100)
         assert await two.begin("quiet") == (2, 7, 1)
         assert await two.begin("open") == (2, 0, 1)
         for tag in ("o", "p"):
-            assert await commits(port, tag) == [(1, 1, 0)], "what was left open is ended"
+            assert await commits(client, tag) == [(1, 1, 0)], "what was left open is ended"
 
     run(tmp_path, story)
 
@@ -196,20 +196,20 @@ def call(barriers: Barriers, name: str, *arguments: Any) -> Any:
     return caller.answers[0]
 
 
-def barriers(port: Port) -> Barriers:
-    return Barriers(GRAPH, Aligning("q4", "r", "", "", 5.0), port, SYSTEM_CLOCK)
+def barriers(client: LogClient) -> Barriers:
+    return Barriers(GRAPH, BarriersJob("q4", "r", "", "", 5.0), client, SYSTEM_CLOCK)
 
 
-async def epochs(port: Port) -> list[tuple[str, int]]:
-    found = [decode(entry.payload) for entry in await said(port, checkpoints_tag("r"))]
+async def epochs(client: LogClient) -> list[tuple[str, int]]:
+    found = [decode(entry.payload) for entry in await said(client, checkpoints_tag("r"))]
     return [
         (type(one).__name__, one.epoch) for one in found if isinstance(one, Completed | Restored)
     ]
 
 
 def test_a_checkpoint_is_complete_when_every_task_has_kept_its_state(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = barriers(port)
+    async def story(client: LogClient) -> None:
+        one = barriers(client)
         await one.restore()
         names = [task.name for task in GRAPH.tasks("r")]
         for name in names:
@@ -218,15 +218,15 @@ def test_a_checkpoint_is_complete_when_every_task_has_kept_its_state(tmp_path: P
         for name in names[:-1]:
             call(one, "keep", name, 1, 1)
         await asyncio.sleep(0.05)
-        assert await epochs(port) == [("Restored", 0)]
+        assert await epochs(client) == [("Restored", 0)]
         call(one, "keep", names[-1], 1, 2)  # of another checkpoint
         call(one, "keep", names[-1], 2, 1)  # of another attempt
         await asyncio.sleep(0.02)
-        assert await epochs(port) == [("Restored", 0)]
-        while ("Completed", 1) not in await epochs(port):
+        assert await epochs(client) == [("Restored", 0)]
+        while ("Completed", 1) not in await epochs(client):
             for name in names:
                 call(one, "keep", name, 1, 1)
-        assert await epochs(port) == [("Restored", 0), ("Completed", 1)]
+        assert await epochs(client) == [("Restored", 0), ("Completed", 1)]
         running.cancel()
 
     run(tmp_path, story)
@@ -235,8 +235,8 @@ def test_a_checkpoint_is_complete_when_every_task_has_kept_its_state(tmp_path: P
 def test_a_new_attempt_goes_on_at_the_last_complete_checkpoint_and_fences_the_old(
     tmp_path: Path,
 ) -> None:
-    async def story(port: Port) -> None:
-        old, new = barriers(port), barriers(port)
+    async def story(client: LogClient) -> None:
+        old, new = barriers(client), barriers(client)
         await old.restore()
         await old._append(Completed(1, Lsn(7)))
         await new.restore()
@@ -249,7 +249,7 @@ def test_a_new_attempt_goes_on_at_the_last_complete_checkpoint_and_fences_the_ol
 
 
 def test_the_store_keeps_a_checkpoint_and_the_one_before_it(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+    store = CheckpointStore(tmp_path / "store")
     for epoch in (1, 2, 3):
         store.keep("t", epoch, b"%d" % epoch)
     assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["t.2", "t.3"]

@@ -1,4 +1,4 @@
-"""What the host of a log pushes to who takes it, to who does not, and when it cannot."""
+"""Pushes of a log's process: to who takes them, to who does not, and when there can be none."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ from penstock.log.reading.subscription import Subscription
 from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
 from penstock_lab.baselines.task_graph import follower, q4
-from penstock_lab.baselines.task_graph import task as running
+from penstock_lab.baselines.task_graph import task as task_module
 from penstock_lab.baselines.task_graph.follower import Follower
 from penstock_lab.baselines.task_graph.graph import Task
-from penstock_lab.baselines.task_graph.log_client import Port, decode_entries
-from penstock_lab.baselines.task_graph.log_process import Host
+from penstock_lab.baselines.task_graph.log_client import LogClient, decode_entries
+from penstock_lab.baselines.task_graph.log_process import LogServer
 from penstock_lab.baselines.task_graph.messages import Rows, encode
 from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
-from penstock_lab.baselines.task_graph.socket_calls import Frames, answer_at, framed
+from penstock_lab.baselines.task_graph.socket_calls import (
+    MessageDecoder,
+    answer_at,
+    encoded_message,
+)
 from penstock_lab.baselines.task_graph.task import Timing
-from penstock_lab.baselines.task_graph.worker import Working, work
+from penstock_lab.baselines.task_graph.worker import WorkerJob, work
 from support.log.raw_log import until
 
 GRAPH = q4.graph(tasks=1)
@@ -38,15 +42,15 @@ BIG = bytes(1 << 20)  # more than the buffers of a socket take
 
 
 @asynccontextmanager
-async def hosted(folder: Path) -> AsyncIterator[tuple[EmbeddedLog, Host]]:
+async def hosted(folder: Path) -> AsyncIterator[tuple[EmbeddedLog, LogServer]]:
     log = EmbeddedLog.open(folder / "log")
-    host = Host(log, asyncio.get_running_loop())
-    server = await answer_at(folder / "s", host.handle)
+    server = LogServer(log, asyncio.get_running_loop())
+    socket_server = await answer_at(folder / "s", server.handle)
     try:
-        yield log, host
+        yield log, server
     finally:
+        socket_server.close()
         server.close()
-        host.close()
         log.close()
 
 
@@ -59,24 +63,24 @@ def appended(log: EmbeddedLog, tag: str, payload: bytes, count: int = COUNT) -> 
     return [Lsn(log.run(AppendRecord((tag,), payload))) for _ in range(count)]
 
 
-async def only_follower(host: Host) -> Follower:
-    await until(lambda: len(host._followers) == 1)
-    (found,) = host._followers.values()
-    return found
+async def only_follower(server: LogServer) -> Follower:
+    await until(lambda: len(server._followers) == 1)
+    (log_follower,) = server._followers.values()
+    return log_follower
 
 
 def test_a_reader_that_takes_nothing_is_pushed_no_more_and_lacks_nothing_later(
     tmp_path: Path,
 ) -> None:
     async def story() -> None:
-        async with hosted(tmp_path) as (log, host):
+        async with hosted(tmp_path) as (log, server):
             lsns = appended(log, "a", BIG)
             with socket.socket(socket.AF_UNIX) as reader:
                 reader.connect(str(tmp_path / "s"))
-                reader.sendall(framed([0, "subscribe", 1, ["a"], 0]))
-                found = await only_follower(host)
-                await until(lambda: not found.has_room)
-                assert found.subscription.after == lsns[follower.PUSHES_MAX - 1]
+                reader.sendall(encoded_message([0, "subscribe", 1, ["a"], 0]))
+                log_follower = await only_follower(server)
+                await until(lambda: not log_follower.has_room)
+                assert log_follower.subscription.after == lsns[follower.PUSHES_MAX - 1]
                 got = await asyncio.to_thread(received, reader)
             assert [entry.head.lsn for entry in got] == lsns
 
@@ -84,35 +88,37 @@ def test_a_reader_that_takes_nothing_is_pushed_no_more_and_lacks_nothing_later(
 
 
 def received(reader: socket.socket) -> list[Entry]:
-    frames, found = Frames(), list[Entry]()
-    while len(found) < COUNT:
-        for _, _, entries in frames.feed(reader.recv(1 << 20)):
-            found += decode_entries(entries)
-    return found
+    decoder, got = MessageDecoder(), list[Entry]()
+    while len(got) < COUNT:
+        for _, _, entries in decoder.feed(reader.recv(1 << 20)):
+            got += decode_entries(entries)
+    return got
 
 
-def test_a_paused_task_has_the_host_hold_and_gets_the_rest_when_it_goes_on(
+def test_a_paused_task_has_the_log_hold_and_gets_the_rest_when_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = encode(Rows(1, [(1, 10, 1, 1, 1)]))
-    monkeypatch.setattr(running, "WAITING_BYTES_MAX", 3 * (running.WAITING_BYTES + len(rows)))
+    monkeypatch.setattr(
+        task_module, "WAITING_BYTES_MAX", 3 * (task_module.WAITING_BYTES + len(rows))
+    )
 
     async def story() -> None:
-        async with hosted(tmp_path) as (log, host):
-            port = await Port.open(tmp_path / "s")
-            task = MarkerRun(GRAPH, Task("r", "mean", 0), port, Timing(1.0), SYSTEM_CLOCK, "one")
+        async with hosted(tmp_path) as (log, server):
+            client = await LogClient.open(tmp_path / "s")
+            task = MarkerRun(GRAPH, Task("r", "mean", 0), client, Timing(1.0), SYSTEM_CLOCK, "one")
             task.pause()
             await task.recover()
             lsns = appended(log, IN, rows, 3)
-            found = await only_follower(host)
-            await until(lambda: found._is_held)
+            log_follower = await only_follower(server)
+            await until(lambda: log_follower._is_held)
             lsns += appended(log, IN, rows)
             # Only what it was waiting for when it was told may still come.
-            assert found.subscription.after <= lsns[3]
+            assert log_follower.subscription.after <= lsns[3]
             task.resume()
             await until(lambda: task._inputs.saved().position == lsns[-1])
-            assert not found._is_held
-            port.close()
+            assert not log_follower._is_held
+            client.close()
 
     asyncio.run(story())
 
@@ -121,17 +127,17 @@ def test_what_cannot_be_read_any_more_ends_the_connection_with_the_reason(tmp_pa
     async def story() -> None:
         async with hosted(tmp_path) as (log, _):
             log.run(TrimTag("a", appended(log, "a", b"x")[-1]))
-            port = await Port.open(tmp_path / "s")
-            port.check()
-            await port.subscribe(("a",), 0, lambda entries: None)
-            await asyncio.wait_for(port.lost, 60)
+            client = await LogClient.open(tmp_path / "s")
+            client.check()
+            await client.subscribe(("a",), 0, lambda entries: None)
+            await asyncio.wait_for(client.lost, 60)
             with pytest.raises(BadCall, match="the tag 'a' is trimmed"):
-                port.check()
+                client.check()
 
     asyncio.run(story())
 
 
-def test_a_host_that_closes_waits_for_who_reads_on_behalf_of_a_caller_that_is_gone(
+def test_a_log_server_that_closes_waits_for_who_reads_on_behalf_of_a_caller_that_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_reading, may_end = threading.Event(), threading.Event()
@@ -144,20 +150,20 @@ def test_a_host_that_closes_waits_for_who_reads_on_behalf_of_a_caller_that_is_go
     monkeypatch.setattr(Subscription, "next", read)
 
     async def story() -> None:
-        async with hosted(tmp_path) as (_, host):
-            port = await Port.open(tmp_path / "s")
-            await port.subscribe(("a",), 0, lambda entries: None)
-            found = await only_follower(host)
+        async with hosted(tmp_path) as (_, server):
+            client = await LogClient.open(tmp_path / "s")
+            await client.subscribe(("a",), 0, lambda entries: None)
+            log_follower = await only_follower(server)
             await until(is_reading.is_set)
-            port.close()
-            await until(lambda: found.subscription.is_closed)
-            other = await Port.open(tmp_path / "s")
+            client.close()
+            await until(lambda: log_follower.subscription.is_closed)
+            other = await LogClient.open(tmp_path / "s")
             await other.subscribe(("a",), 0, lambda entries: None)
-            is_known = found in host._followers.values()
+            is_known = log_follower in server._followers.values()
             may_end.set()
-            assert is_known, "who closes the host waits for it"
-            host.close()
-            assert not found.is_running
+            assert is_known, "who closes the server waits for it"
+            server.close()
+            assert not log_follower.is_running
             other.close()
 
     asyncio.run(story())
@@ -171,7 +177,7 @@ def test_a_worker_whose_input_cannot_be_read_ends_with_the_reason(
     async def story() -> None:
         async with hosted(tmp_path) as (log, _):
             log.run(TrimTag(IN, appended(log, IN, b"x")[-1]))
-            job = Working("q4", "r", "marker", [("mean", 0, 0.0)], str(tmp_path / "s"), 60_000)
+            job = WorkerJob("q4", "r", "marker", [("mean", 0, 0.0)], str(tmp_path / "s"), 60_000)
             with pytest.raises(BadCall, match=f"the tag '{IN}' is trimmed"):
                 await asyncio.wait_for(work(job), 60)
 

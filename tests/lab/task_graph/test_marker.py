@@ -12,7 +12,7 @@ from penstock.errors import Fenced
 from penstock.log.contract import Entry
 from penstock_lab.baselines.task_graph import q4
 from penstock_lab.baselines.task_graph.graph import Task
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Rows, TaskMark, decode_task_log, encode
 from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
 from penstock_lab.baselines.task_graph.reader import Reader
@@ -24,13 +24,13 @@ TASK = Task("r", "mean", 0)
 IN, OUT = GRAPH.tags("r", "rises")[0], GRAPH.tags("r", "q4")[0]
 
 
-def task(port: Port, run: str) -> MarkerRun:
-    return MarkerRun(GRAPH, TASK, port, Timing(1.0), SYSTEM_CLOCK, run)
+def task(client: LogClient, run: str) -> MarkerRun:
+    return MarkerRun(GRAPH, TASK, client, Timing(1.0), SYSTEM_CLOCK, run)
 
 
-async def rise(port: Port, price: int) -> None:
+async def rise(client: LogClient, price: int) -> None:
     """A row of the input that counts by itself."""
-    await port.append((IN,), encode(Rows(price, [(price, 10, price, 1, price)])))
+    await client.append((IN,), encode(Rows(price, [(price, 10, price, 1, price)])))
 
 
 def watched() -> Reader:
@@ -42,11 +42,11 @@ def numbers(reader: Reader) -> list[int]:
 
 
 def test_rows_are_visible_with_their_marker_and_not_before(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        reader, one = watched(), task(port, "one")
-        await port.subscribe((OUT,), 0, reader.receive)
+    async def story(client: LogClient) -> None:
+        reader, one = watched(), task(client, "one")
+        await client.subscribe((OUT,), 0, reader.receive)
         await one.recover()
-        await rise(port, 5)
+        await rise(client, 5)
         await until(lambda: one.is_dirty)
         one.send_all()
         await one.sent()
@@ -59,14 +59,14 @@ def test_rows_are_visible_with_their_marker_and_not_before(tmp_path: Path) -> No
 
 
 def test_an_older_instance_is_fenced_and_what_it_left_is_never_seen(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        reader, old, new = watched(), task(port, "old"), task(port, "new")
-        await port.subscribe((OUT,), 0, reader.receive)
+    async def story(client: LogClient) -> None:
+        reader, old, new = watched(), task(client, "old"), task(client, "new")
+        await client.subscribe((OUT,), 0, reader.receive)
         await old.recover()
-        await rise(port, 5)
+        await rise(client, 5)
         await until(lambda: old.is_dirty)
         await old.commit()
-        await rise(port, 7)
+        await rise(client, 7)
         await until(lambda: old.is_dirty)
         await new.recover()
         assert new.instance == old.instance + 1
@@ -80,17 +80,17 @@ def test_an_older_instance_is_fenced_and_what_it_left_is_never_seen(tmp_path: Pa
 
 
 def test_a_new_instance_has_the_state_of_the_last_marker(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = task(port, "one")
+    async def story(client: LogClient) -> None:
+        one = task(client, "one")
         await one.recover()
         for price in (5, 7):
-            await rise(port, price)
+            await rise(client, price)
             await until(lambda: one.is_dirty)
             await one.commit()
         kept = dict(one.state.table("total"))
-        await rise(port, 9)
+        await rise(client, 9)
         await until(lambda: one.is_dirty)
-        two = task(port, "two")
+        two = task(client, "two")
         two.pause()  # the third row is there to be read and must not be in the state yet
         await two.recover()
         assert {key: tuple(value) for key, value in two.state.table("total").items()} == kept
@@ -100,19 +100,19 @@ def test_a_new_instance_has_the_state_of_the_last_marker(tmp_path: Path) -> None
 
 
 def test_a_checkpoint_named_by_a_marker_saves_reading_what_is_before_it(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = task(port, "one")
+    async def story(client: LogClient) -> None:
+        one = task(client, "one")
         await one.recover()
         for price in (5, 7, 9):
-            await rise(port, price)
+            await rise(client, price)
             await until(lambda: one.is_dirty)
             await one.commit()
             if price == 7:
                 await one.checkpoint()
-        last = decode_task_log((await port.entry(await port.tail(TASK.log_tag))).payload)
+        last = decode_task_log((await client.entry(await client.tail(TASK.log_tag))).payload)
         assert isinstance(last, TaskMark)
         assert last.checkpoint
-        two = task(port, "two")
+        two = task(client, "two")
         await two.recover()
         assert two.changes_replayed == 2
         assert tuple(two.state.table("total")[10]) == (21, 3, 3)
@@ -121,14 +121,14 @@ def test_a_checkpoint_named_by_a_marker_saves_reading_what_is_before_it(tmp_path
 
 
 def test_a_checkpoint_that_no_marker_names_is_not_needed(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = task(port, "one")
+    async def story(client: LogClient) -> None:
+        one = task(client, "one")
         await one.recover()
-        await rise(port, 5)
+        await rise(client, 5)
         await until(lambda: one.is_dirty)
         await one.commit()
         await one.checkpoint()
-        two, three = task(port, "two"), task(port, "three")
+        two, three = task(client, "two"), task(client, "three")
         await two.recover()
         await three.recover()  # two claims in a row, with no marker between them
         for again in (two, three):
@@ -138,12 +138,12 @@ def test_a_checkpoint_that_no_marker_names_is_not_needed(tmp_path: Path) -> None
 
 
 def test_a_marker_has_every_tag_that_must_see_it(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
+    async def story(client: LogClient) -> None:
         seen: list[Entry] = []
-        one = task(port, "one")
-        await port.subscribe((TASK.log_tag,), 0, seen.extend)
+        one = task(client, "one")
+        await client.subscribe((TASK.log_tag,), 0, seen.extend)
         await one.recover()
-        await rise(port, 5)
+        await rise(client, 5)
         await until(lambda: one.is_dirty)
         await one.commit()
         await until(lambda: len(seen) == 2)

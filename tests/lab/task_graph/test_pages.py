@@ -12,7 +12,7 @@ from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import AppendRecord
 from penstock.log.upkeep import TrimTag
 from penstock_lab.baselines.task_graph.log_client import decode_entries
-from penstock_lab.baselines.task_graph.log_process import Host
+from penstock_lab.baselines.task_graph.log_process import LogServer
 
 
 def test_half_a_change_log_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
@@ -21,12 +21,12 @@ def test_half_a_change_log_is_refused_unless_it_is_asked_for(tmp_path: Path) -> 
     log.run(TrimTag("a", lsns[1]))
 
     async def tell() -> None:
-        host = Host(log, asyncio.get_running_loop())
+        server = LogServer(log, asyncio.get_running_loop())
         with pytest.raises(BadCall, match="are gone"):
-            host._page("a", lsns[1], lsns[2], 1 << 20)
+            server._page("a", lsns[1], lsns[2], 1 << 20)
         for start in (0, lsns[2]):
-            found = decode_entries(host._page("a", start, lsns[2], 1 << 20))
-            assert [entry.head.lsn for entry in found] == lsns[2:]
+            entries = decode_entries(server._page("a", start, lsns[2], 1 << 20))
+            assert [entry.head.lsn for entry in entries] == lsns[2:]
 
     asyncio.run(tell())
     log.close()

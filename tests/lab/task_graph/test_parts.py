@@ -16,9 +16,9 @@ from penstock_lab.baselines.task_graph.messages import (
     decode,
     encode,
 )
-from penstock_lab.baselines.task_graph.output_buffer import Outbox
+from penstock_lab.baselines.task_graph.output_buffer import OutputBuffer
 from penstock_lab.baselines.task_graph.reader import Checkpointed, visible_under
-from penstock_lab.baselines.task_graph.socket_calls import Frames, framed
+from penstock_lab.baselines.task_graph.socket_calls import MessageDecoder, encoded_message
 from penstock_lab.baselines.task_graph.state import State
 
 
@@ -55,26 +55,26 @@ def test_a_snapshot_brings_everything_back() -> None:
 
 
 def test_a_buffer_says_when_it_is_full_and_is_empty_once_taken() -> None:
-    outbox = Outbox(2, buffer_bytes=20)
-    assert not outbox.put(1, (1, "aaaaaaaa"))
-    assert outbox.put(1, (2, "bbbbbbbb"))
-    assert outbox.filled == [1]
-    taken = decode(outbox.take(1, clock_us=5, epoch=3))
+    output = OutputBuffer(2, buffer_bytes=20)
+    assert not output.put(1, (1, "aaaaaaaa"))
+    assert output.put(1, (2, "bbbbbbbb"))
+    assert output.filled == [1]
+    taken = decode(output.take(1, clock_us=5, epoch=3))
     assert taken == Rows(5, [[1, "aaaaaaaa"], [2, "bbbbbbbb"]], 3)
-    assert outbox.filled == []
+    assert output.filled == []
 
 
 def test_frames_are_cut_wherever_the_bytes_are() -> None:
-    sent = framed([1, "a"]) + framed([2, b"b" * 1_000])
+    sent = encoded_message([1, "a"]) + encoded_message([2, b"b" * 1_000])
     for size in (1, 3, 7, len(sent)):
-        frames = Frames()
+        frames = MessageDecoder()
         got = [one for at in range(0, len(sent), size) for one in frames.feed(sent[at : at + size])]
         assert got == [[1, "a"], [2, b"b" * 1_000]]
 
 
 def test_a_frame_that_is_none_is_refused() -> None:
     with pytest.raises(BadCall, match="not one of ours"):
-        list(Frames().feed(b"\xff\xff\xff\xff"))
+        list(MessageDecoder().feed(b"\xff\xff\xff\xff"))
 
 
 def entry(lsn: int, payload: Payload, attempt: int = 1) -> Entry:

@@ -14,7 +14,7 @@ from penstock.model.ids import Instance, Lsn
 from penstock.model.task_records import Progress, encode_control
 from penstock_lab.baselines.task_graph import q4
 from penstock_lab.baselines.task_graph.graph import Task
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Rows, encode
 from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
 from penstock_lab.baselines.task_graph.reader import Reader
@@ -33,8 +33,8 @@ BOUNDS = {
 }
 
 
-def task(port: Port, name: str, bounds: Bounds) -> MarkerRun:
-    made = MarkerRun(GRAPH, TASK, port, Timing(1.0), SYSTEM_CLOCK, name)
+def task(client: LogClient, name: str, bounds: Bounds) -> MarkerRun:
+    made = MarkerRun(GRAPH, TASK, client, Timing(1.0), SYSTEM_CLOCK, name)
     made.bounds = bounds
     return made
 
@@ -43,29 +43,31 @@ def rows(price: int) -> bytes:
     return encode(Rows(price, [(price, 10, price, 1, price)]))
 
 
-async def produce(port: Port, producer: str, prices: list[int], first: int) -> None:
+async def produce(client: LogClient, producer: str, prices: list[int], first: int) -> None:
     """Rows that wait for the marker of their producer."""
     for seq, price in enumerate(prices, first):
-        await port.append((IN,), rows(price), producer=producer, instance=Instance(1), seq=seq)
+        await client.append((IN,), rows(price), producer=producer, instance=Instance(1), seq=seq)
 
 
-async def mark(port: Port, producer: str, first: int, last: int) -> Lsn:
+async def mark(client: LogClient, producer: str, first: int, last: int) -> Lsn:
     marker = Progress(producer, Instance(1), first, last, {})
-    return await port.append((IN,), encode_control(marker), producer=producer, instance=Instance(1))
+    return await client.append(
+        (IN,), encode_control(marker), producer=producer, instance=Instance(1)
+    )
 
 
-async def answered(port: Port, bounds: Bounds) -> list[list[int]]:
+async def answered(client: LogClient, bounds: Bounds) -> list[list[int]]:
     """Two producers by turns, and rows that count at once before, between and after them."""
-    reader, one = Reader("marker", SYSTEM_CLOCK), task(port, "one", bounds)
-    await port.subscribe((OUT,), 0, reader.receive)
+    reader, one = Reader("marker", SYSTEM_CLOCK), task(client, "one", bounds)
+    await client.subscribe((OUT,), 0, reader.receive)
     await one.recover()
-    await port.append((IN,), rows(100))
+    await client.append((IN,), rows(100))
     for price in PRICES:
-        await produce(port, f"p{price % 2}", [price], price)
-    await mark(port, "p0", 1, 12)
-    await port.append((IN,), rows(200))
-    await mark(port, "p1", 1, 11)
-    last = await port.append((IN,), rows(300))
+        await produce(client, f"p{price % 2}", [price], price)
+    await mark(client, "p0", 1, 12)
+    await client.append((IN,), rows(200))
+    await mark(client, "p1", 1, 11)
+    last = await client.append((IN,), rows(300))
     await until(lambda: one._inputs.saved().first > last and one._reading is None)
     await one.commit()
     await until(lambda: reader.rows == len(PRICES) + 3)
@@ -77,8 +79,8 @@ def test_what_there_was_no_room_for_counts_once_and_in_its_place(room: str, tmp_
     found: dict[str, list[list[int]]] = {}
 
     def story(name: str, folder: Path) -> None:
-        async def tell(port: Port) -> None:
-            found[name] = await answered(port, BOUNDS[name])
+        async def tell(client: LogClient) -> None:
+            found[name] = await answered(client, BOUNDS[name])
 
         folder.mkdir()
         run(folder, tell)
@@ -89,16 +91,16 @@ def test_what_there_was_no_room_for_counts_once_and_in_its_place(room: str, tmp_
 
 
 def test_a_commit_waits_for_what_is_being_read_again(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = task(port, "one", Bounds(unknown_max=1))
+    async def story(client: LogClient) -> None:
+        one = task(client, "one", Bounds(unknown_max=1))
         await one.recover()
-        await produce(port, "p", [1, 2, 3, 4], 1)
-        marked = await mark(port, "p", 1, 4)
+        await produce(client, "p", [1, 2, 3, 4], 1)
+        marked = await mark(client, "p", 1, 4)
         await until(lambda: one._reading is not None or one.is_dirty)
         await one.commit()
         await until(lambda: one.commits == 1)
         # All of what the marker covers, and its place as the position.
-        new = task(port, "new", Bounds(unknown_max=1))
+        new = task(client, "new", Bounds(unknown_max=1))
         await new.recover()
         assert new._inputs.saved().position == marked
         assert new.state.snapshot() == one.state.snapshot()
@@ -109,17 +111,17 @@ def test_a_commit_waits_for_what_is_being_read_again(tmp_path: Path) -> None:
 
 
 def test_a_change_log_with_longer_spans_than_there_is_room_for_is_replayed(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = task(port, "one", Bounds())
+    async def story(client: LogClient) -> None:
+        one = task(client, "one", Bounds())
         await one.recover()
         for number in range(1, 7):
-            await port.append((IN,), rows(number))
+            await client.append((IN,), rows(number))
             await until(lambda: one.is_dirty)
             one.send_all()
             one.is_dirty = number == 6
         await one.commit()
         for bounds in BOUNDS.values():
-            new = task(port, f"new {bounds}", bounds)
+            new = task(client, f"new {bounds}", bounds)
             await new.recover()
             assert new.changes_replayed >= 6
             assert new.state.snapshot() == one.state.snapshot()
@@ -128,16 +130,16 @@ def test_a_change_log_with_longer_spans_than_there_is_room_for_is_replayed(tmp_p
 
 
 def test_a_read_that_fails_ends_the_task_with_its_reason(tmp_path: Path) -> None:
-    async def story(port: Port) -> None:
-        one = task(port, "one", Bounds(unknown_bytes_max=1))
+    async def story(client: LogClient) -> None:
+        one = task(client, "one", Bounds(unknown_bytes_max=1))
         await one.recover()
 
         async def gone(lsn: Lsn) -> None:
             raise BadCall(f"there is no entry {lsn}", code="unknown_entries")
 
-        one.port.entry = gone  # type: ignore[method-assign, assignment]
-        await produce(port, "p", [1], 1)
-        await mark(port, "p", 1, 1)
+        one.log.entry = gone  # type: ignore[method-assign, assignment]
+        await produce(client, "p", [1], 1)
+        await mark(client, "p", 1, 1)
         await until(lambda: one._reading is not None)
         with pytest.raises(BadCall, match="there is no entry"):
             await one.commit()

@@ -12,12 +12,13 @@ import pytest
 from penstock.clock import SYSTEM_CLOCK
 from penstock.log.contract import Entry
 from penstock_lab.baselines.task_graph import q4
-from penstock_lab.baselines.task_graph.coordinator import Coordinator
 from penstock_lab.baselines.task_graph.graph import Task
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Rows, encode
+from penstock_lab.baselines.task_graph.protocols.coordinator_client import CoordinatorClient
 from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
-from penstock_lab.baselines.task_graph.protocols.transaction import Coordinated, TransactionRun
+from penstock_lab.baselines.task_graph.protocols.transaction.coordinator import Coordinator
+from penstock_lab.baselines.task_graph.protocols.transaction.task import TransactionRun
 from penstock_lab.baselines.task_graph.task import TaskRun, Timing
 from support.log.raw_log import run, until
 
@@ -36,48 +37,48 @@ class Called:
         return await getattr(self._coordinator, name)(*arguments)
 
 
-def marking(port: Port) -> Callable[[str], TaskRun]:
-    return lambda name: MarkerRun(GRAPH, TASK, port, Timing(1.0), SYSTEM_CLOCK, name)
+def marking(client: LogClient) -> Callable[[str], TaskRun]:
+    return lambda name: MarkerRun(GRAPH, TASK, client, Timing(1.0), SYSTEM_CLOCK, name)
 
 
-def transacting(port: Port) -> Callable[[str], TaskRun]:
-    called = cast(Coordinated, Called(Coordinator("r", port)))
-    return lambda name: TransactionRun(GRAPH, TASK, port, Timing(1.0), SYSTEM_CLOCK, called)
+def transacting(client: LogClient) -> Callable[[str], TaskRun]:
+    called = cast(CoordinatorClient, Called(Coordinator("r", client)))
+    return lambda name: TransactionRun(GRAPH, TASK, client, Timing(1.0), SYSTEM_CLOCK, called)
 
 
-async def sent(port: Port, seq: int) -> Entry:
+async def sent(client: LogClient, seq: int) -> Entry:
     """A row that counts by itself, of a sender that numbers them."""
     payload = encode(Rows(seq, [(seq, 10, 100 + seq, 1, seq)]))
-    return await port.entry(await port.append((IN,), payload, producer="sender", seq=seq))
+    return await client.entry(await client.append((IN,), payload, producer="sender", seq=seq))
 
 
-async def again(port: Port, entry: Entry) -> Entry:
+async def again(client: LogClient, entry: Entry) -> Entry:
     """The same at a later place, which the log leaves free for it."""
-    place = await port.append(("elsewhere",), b"")
+    place = await client.append(("elsewhere",), b"")
     return msgspec.structs.replace(entry, head=msgspec.structs.replace(entry.head, lsn=place))
 
 
 @pytest.mark.parametrize("protocol", [marking, transacting])
 def test_a_repeat_counts_for_nothing_before_a_commit_and_after_a_recovery(
-    protocol: Callable[[Port], Callable[[str], TaskRun]], tmp_path: Path
+    protocol: Callable[[LogClient], Callable[[str], TaskRun]], tmp_path: Path
 ) -> None:
-    async def story(port: Port) -> None:
-        make = protocol(port)
+    async def story(client: LogClient) -> None:
+        make = protocol(client)
         one = make("one")
         await one.recover()
         # Not in the order of their numbers: a sender that does not wait need not keep it.
-        third, first = await sent(port, 3), await sent(port, 1)
+        third, first = await sent(client, 3), await sent(client, 1)
         await until(lambda: total(one)[1:2] == [2])
         for entry in (third, first):
-            one.take([await again(port, entry)])
+            one.take([await again(client, entry)])
         assert total(one)[1:2] == [2]
         await one.commit()
         two = make("two")
         await two.recover()
         for entry in (first, third):
-            two.take([await again(port, entry)])
+            two.take([await again(client, entry)])
         assert not two.is_dirty
-        await sent(port, 2)
+        await sent(client, 2)
         await until(lambda: two.is_dirty)
         assert total(two) == [100 + 1 + 100 + 2 + 100 + 3, 3]
 

@@ -8,30 +8,30 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock_lab.baselines.task_graph.log_client import Port
-from penstock_lab.baselines.task_graph.log_process import Host
+from penstock_lab.baselines.task_graph.log_client import LogClient
+from penstock_lab.baselines.task_graph.log_process import LogServer
 from penstock_lab.baselines.task_graph.socket_calls import answer_at
 
 
 @asynccontextmanager
-async def hosted(folder: Path) -> AsyncIterator[Port]:
+async def hosted(folder: Path) -> AsyncIterator[LogClient]:
     log = EmbeddedLog.open(folder / "log")
-    host = Host(log, asyncio.get_running_loop())
-    server = await answer_at(folder / "s", host.handle)
-    port = await Port.open(folder / "s")
+    log_server = LogServer(log, asyncio.get_running_loop())
+    server = await answer_at(folder / "s", log_server.handle)
+    client = await LogClient.open(folder / "s")
     try:
-        yield port
+        yield client
     finally:
-        port.close()
+        client.close()
         server.close()
-        host.close()
+        log_server.close()
         log.close()
 
 
-def run(folder: Path, story: Callable[[Port], Awaitable[None]]) -> None:
+def run(folder: Path, story: Callable[[LogClient], Awaitable[None]]) -> None:
     async def tell() -> None:
-        async with hosted(folder) as port:
-            await story(port)
+        async with hosted(folder) as client:
+            await story(client)
 
     asyncio.run(tell())
 

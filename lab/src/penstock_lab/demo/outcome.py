@@ -1,14 +1,19 @@
-"""What a run of the demo found, as values that a table and a JSON file are made of."""
+"""The outcome of a run of the demo, as values that a table and a JSON file are made of."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Sequence
 
+import msgspec
+import numpy as np
+
+from penstock_lab.experiment.latency import Sighting
+from penstock_lab.percentiles import percentile
 from penstock_lab.workloads.send import LAG_MS_P99_MAX, Sent
 
 
 class QueryOutcome(msgspec.Struct, frozen=True):
-    """One query. Latencies are of rows sent after the warm-up, as an outside reader saw them."""
+    """One query; latencies are of rows sent after the warm-up, as an outside reader saw them."""
 
     name: str
     batches: int
@@ -58,7 +63,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     def figures(self) -> dict[str, float]:
         """Every number by name; a latency that was not measured is left out."""
-        found: dict[str, float | None] = {
+        by_name: dict[str, float | None] = {
             "rows_sent": self.sender.rows,
             "rows_committed": self.rows_committed,
             "rows_checked": self.rows_checked,
@@ -67,8 +72,28 @@ class Outcome(msgspec.Struct, frozen=True):
             "sender_lag_ms_p99": self.sender.lag_ms_p99,
         }
         for query in self.queries:
-            found[f"{query.name}.batches"] = query.batches
-            found[f"{query.name}.rows_committed"] = query.rows_committed
-            found[f"{query.name}.latency_ms_p50"] = query.latency_ms_p50
-            found[f"{query.name}.latency_ms_p99"] = query.latency_ms_p99
-        return {name: value for name, value in found.items() if value is not None}
+            by_name[f"{query.name}.batches"] = query.batches
+            by_name[f"{query.name}.rows_committed"] = query.rows_committed
+            by_name[f"{query.name}.latency_ms_p50"] = query.latency_ms_p50
+            by_name[f"{query.name}.latency_ms_p99"] = query.latency_ms_p99
+        return {name: value for name, value in by_name.items() if value is not None}
+
+
+def latency_ms(
+    sightings: Sequence[Sighting],
+    share: float,
+    *,
+    seen_after_ms: int = 0,
+    sent_after_ms: int = 0,
+) -> float | None:
+    """A percentile over the rows seen and sent after those moments; None without any.
+
+    Latency of a row: the moment an outside reader had it, after its marker, less the `sent_at` it
+    carries, which is the intended send time of the latest bid in it.
+    """
+    ages_ms = [
+        (sighting.seen_us - sighting.sent_us[sighting.sent_us > sent_after_ms * 1000]) / 1000
+        for sighting in sightings
+        if sighting.seen_us > seen_after_ms * 1000
+    ]
+    return percentile(np.concatenate(ages_ms), share) if ages_ms else None

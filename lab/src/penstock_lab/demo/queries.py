@@ -1,16 +1,18 @@
-"""The two queries of the demo, each once for Spark and once for the oracle."""
+"""The demo's two queries, chained: `category_leaders`, a query of two stages.
+
+`auction_totals` keeps count, sum and maximum of the bids on each auction; `category_leaders` reads
+its results and keeps the highest bid of each category. Both are in update mode, and a later row of
+a key replaces the earlier one. What they should write is said in `oracle.answers.demo`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock_lab.demo.oracle import Question
+from penstock_lab.queries import Frames, Query, Stage
 
+BIDS = "bids"
 CATEGORIES = 10
 STATE = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -21,79 +23,44 @@ STATE = {
 }
 
 
-@dataclass(frozen=True)
-class Step:
-    """A query from one stream to another, and the question it is checked against."""
-
-    reads: str
-    ddl: str
-    """Columns of the stream it writes."""
-    question: Question
-
-    @property
-    def name(self) -> str:
-        """Of the query, and of the stream it writes."""
-        return self.question.name
-
-
-AUCTION_TOTALS = Step(
-    "bids",
-    "auction bigint, bids bigint, total bigint, highest bigint, sent_at timestamp",
-    Question(
+def query() -> Query:
+    totals = Stage(
         "auction_totals",
-        key="auction",
-        key_name="auction",
-        answers=(
-            "count(*)::bigint as bids, sum(price)::bigint as total, max(price) as highest, "
-            "max(sent_at) as sent_at"
-        ),
-    ),
-)
-CATEGORY_LEADERS = Step(
-    "auction_totals",
-    "category bigint, highest bigint, sent_at timestamp",
-    Question(
-        "category_leaders",
-        key=f"auction % {CATEGORIES}",
-        key_name="category",
-        answers="max(highest) as highest, max(sent_at) as sent_at",
-    ),
-)
-STEPS = (AUCTION_TOTALS, CATEGORY_LEADERS)
-
-LEADERS_FROM_BIDS = Question(
-    "category_leaders from bids",
-    key=f"auction % {CATEGORIES}",
-    key_name="category",
-    answers="max(price) as highest, max(sent_at) as sent_at",
-)
-"""What the second query's final view must be, whatever the first one did in between."""
-
-
-def start(spark: SparkSession, step: Step, checkpoints: Path) -> StreamingQuery:
-    """Start the query with stock Spark operators; both streams must exist."""
-    rows = spark.readStream.format("penstock").load(step.reads)
-    keyed, answers = _spark(step)
-    return (
-        rows.groupBy(keyed)
-        .agg(*answers)
-        .writeStream.format("penstock")
-        .outputMode("update")
-        .queryName(step.name)
-        .option("checkpointLocation", str(checkpoints / step.name))
-        .start(step.name)
+        (BIDS,),
+        "auction bigint, bids bigint, total bigint, highest bigint, sent_at timestamp",
+        _auction_totals,
+        mode="update",
+        key=("auction",),
     )
+    leaders = Stage(
+        "category_leaders",
+        ("auction_totals",),
+        "category bigint, highest bigint, sent_at timestamp",
+        _category_leaders,
+        mode="update",
+        key=("category",),
+    )
+    name = leaders.name
+    return Query(name, name, (totals, leaders), {"categories": CATEGORIES})
 
 
-def _spark(step: Step) -> tuple[Column, list[Column]]:
-    if step is AUCTION_TOTALS:
-        return f.col("auction"), [
+def _auction_totals(frames: Frames) -> DataFrame:
+    return (
+        frames[BIDS]
+        .groupBy("auction")
+        .agg(
             f.count("*").alias("bids"),
             f.sum("price").alias("total"),
             f.max("price").alias("highest"),
             f.max("sent_at").alias("sent_at"),
-        ]
-    return (f.col("auction") % CATEGORIES).alias("category"), [
-        f.max("highest").alias("highest"),
-        f.max("sent_at").alias("sent_at"),
-    ]
+        )
+    )
+
+
+def _category_leaders(frames: Frames) -> DataFrame:
+    category = (f.col("auction") % CATEGORIES).alias("category")
+    return (
+        frames["auction_totals"]
+        .groupBy(category)
+        .agg(f.max("highest").alias("highest"), f.max("sent_at").alias("sent_at"))
+    )

@@ -1,4 +1,4 @@
-"""Runs the demo from start to verdict, and leaves nothing running whatever happens."""
+"""The demo from start to verdict; it leaves nothing running whatever happens."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from penstock.client import Client
 from penstock.client.address import Address, no_server, read_server_file
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import TryAgain
+from penstock_lab import oracle
 from penstock_lab.demo import screen
-from penstock_lab.demo.check import check
-from penstock_lab.demo.committed import Marked, markers
-from penstock_lab.demo.feed import Feed
-from penstock_lab.demo.oracle import Verdict
-from penstock_lab.demo.outcome import Outcome, QueryOutcome
-from penstock_lab.demo.queries import STATE, STEPS, start
-from penstock_lab.demo.watch import Watcher
+from penstock_lab.demo.outcome import Outcome, QueryOutcome, latency_ms
+from penstock_lab.demo.queries import BIDS, STATE, query
+from penstock_lab.experiment.children import Late, Sender
+from penstock_lab.experiment.outside_reader import LogObserver
 from penstock_lab.processes import output_to, tail
-from penstock_lab.workloads.demo_bids import BIDS_DDL
-from penstock_lab.workloads.send import Sent
+from penstock_lab.queries import Stage, start
+from penstock_lab.workloads.load import WORKLOADS, Load
+from penstock_lab.workloads.send import Told
 
+QUERY = query()
+WORKLOAD = "demo_bids"
 MASTER = "local[2]"
+QUIET = {"spark.ui.enabled": "false"}
 SUBSTREAMS = 2
 REFRESH_S = 0.5
 POLL_S = 0.1
@@ -45,7 +47,7 @@ SEEN_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: `data` None means folders that are removed afterwards."""
+    """A run of the demo; `data` None means folders that are removed afterwards."""
 
     seconds: float = 45.0
     rate: int = 2_000
@@ -59,26 +61,43 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Stage:
+class RunningStage:
+    """One stage of the demo's query under way, and the reader outside Spark that follows it."""
+
+    stage: Stage
+    query: StreamingQuery
+    reader: LogObserver
+    reads_after: int
+    """Where in the stage's output its reader began."""
+
+    @property
+    def name(self) -> str:
+        return self.stage.name
+
+    @property
+    def query_id(self) -> str:
+        return str(self.query.id)
+
+
+@dataclass(frozen=True)
+class RunningDemo:
     """Everything that runs: who holds one must close it."""
 
-    spark: SparkSession
     client: Client
     address: Address
     folder: Path
-    queries: tuple[StreamingQuery, ...]
-    watchers: tuple[Watcher, ...]
+    stages: tuple[RunningStage, ...]
 
     def refuse_failed(self) -> None:
         """Raises if a query or a reader has ended by itself."""
-        for step, query, watcher in zip(STEPS, self.queries, self.watchers, strict=True):
-            if watcher.error is not None:
-                raise watcher.error
-            if not query.isActive:
-                cause = str(query.exception() or "it was stopped").strip().splitlines()[0]
-                said = tail(self.folder / "spark.log")
+        for stage in self.stages:
+            if stage.reader.error is not None:
+                raise stage.reader.error
+            if not stage.query.isActive:
+                cause = str(stage.query.exception() or "it was stopped").strip().splitlines()[0]
+                spark_log = tail(self.folder / "spark.log")
                 raise TryAgain(
-                    f"query {step.name} ended: {cause}; Spark said: {said or 'nothing'}",
+                    f"query {stage.name} ended: {cause}; Spark said: {spark_log or 'nothing'}",
                     code="query_failed",
                 )
 
@@ -92,8 +111,8 @@ def run(plan: Plan, console: Console, clock: Clock = SYSTEM_CLOCK) -> Outcome:
     folder.mkdir(parents=True, exist_ok=True)
     keep = plan.data is not None
     try:
-        with _staged(folder, console, clock) as stage:
-            outcome = _run(plan, stage, console, clock)
+        with _started(folder, console, clock) as demo:
+            outcome = _run(plan, demo, console, clock)
         keep = keep or outcome.failure is not None
     except Exception:
         keep = True
@@ -106,146 +125,145 @@ def run(plan: Plan, console: Console, clock: Clock = SYSTEM_CLOCK) -> Outcome:
     return outcome
 
 
-def _run(plan: Plan, stage: Stage, console: Console, clock: Clock) -> Outcome:
+def _run(plan: Plan, demo: RunningDemo, console: Console, clock: Clock) -> Outcome:
     with _status(console, "waiting for both queries to run"):
-        _wait_running(stage, clock)
-    began_ms = clock.wall_ms()
-    first = stage.client.describe(STEPS[0].reads).rows
-    feed = Feed.start(
-        stage.address,
-        stage.folder,
-        {
-            "stream": STEPS[0].reads,
-            "rate": plan.rate,
-            "seconds": plan.seconds,
-            "seed": plan.seed,
-            "first": first,
-            "producer": f"demo-{uuid4().hex}",
-        },
-    )
+        _wait_running(demo, clock)
+    sent_before = demo.client.describe(BIDS).rows
+    load = Load(WORKLOAD, {"bids": BIDS}, plan.rate, plan.seconds, plan.seed, sent_before)
+    producer = f"demo-{uuid4().hex}"
+    sender = Sender(load, demo.folder / "sender.log", producer, demo.address, None)
     try:
-        _watch(plan, stage, feed, first, console, clock)
-        sent = feed.finish(SENDER_GRACE_S)
+        with _status(console, "making the bids"):
+            sender.wait_ready()
+        sender.go()
+        report = _watch(plan, demo, sender, sent_before, console, clock)
     finally:
-        feed.stop()
+        sender.stop()
     with _status(console, "draining the queries"):
-        _drain(stage)
+        _drain(demo)
     with _status(console, "checking every committed row with DuckDB"):
-        marked = {
-            step.name: markers(stage.client, str(query.id))
-            for step, query in zip(STEPS, stage.queries, strict=True)
-        }
-        verdicts = check(stage.client, marked)
-    warm_ms = began_ms + int(plan.warm_up_s * 1000)
-    return _outcome(plan, stage, sent, marked, verdicts, warm_ms)
+        ids = {stage.name: stage.query_id for stage in demo.stages}
+        checked = oracle.check(QUERY, demo.client, ids, has_ended=True)
+    return _outcome(plan, demo, report, checked)
 
 
-def _wait_running(stage: Stage, clock: Clock) -> None:
+def _wait_running(demo: RunningDemo, clock: Clock) -> None:
     """Until each query has committed its first batch, which Spark runs without any rows.
 
     The first bids would else measure how Spark starts. A query that takes too long is left to it.
     """
     until = clock.monotonic_s() + RUNNING_TIMEOUT_S
-    waiting = {str(query.id) for query in stage.queries}
+    waiting = {stage.query_id for stage in demo.stages}
     while waiting and clock.monotonic_s() < until:
-        stage.refuse_failed()
-        waiting -= {one["query"] for one in stage.client.queries() if one["marker"] is not None}
+        demo.refuse_failed()
+        listed = demo.client.queries()
+        waiting -= {listing["query"] for listing in listed if listing["marker"] is not None}
         clock.sleep(POLL_S)
 
 
-def _outcome(
-    plan: Plan,
-    stage: Stage,
-    sent: Sent,
-    marked: dict[str, list[Marked]],
-    verdicts: dict[str, Verdict],
-    warm_ms: int,
-) -> Outcome:
+def _outcome(plan: Plan, demo: RunningDemo, report: Told, checked: oracle.Checked) -> Outcome:
+    warm_ms = report.started_ms + int(plan.warm_up_s * 1000)
+    queries = []
+    for stage in demo.stages:
+        markers = demo.client.markers(stage.query_id)
+        sightings, compared = stage.reader.seen, checked.stages[stage.name]
+        queries.append(
+            QueryOutcome(
+                name=stage.name,
+                batches=len(markers),
+                rows_committed=sum(int(marker["rows"]) for marker in markers),
+                latency_ms_p50=latency_ms(sightings, 50, sent_after_ms=warm_ms),
+                latency_ms_p99=latency_ms(sightings, 99, sent_after_ms=warm_ms),
+                rows_checked=compared.rows,
+                rows_different=compared.different,
+            )
+        )
     return Outcome(
         seconds=plan.seconds,
         rate=plan.rate,
         seed=plan.seed,
         warm_up_s=plan.warm_up_s,
-        sender=sent,
-        queries=tuple(
-            QueryOutcome(
-                name=step.name,
-                batches=len(marked[step.name]),
-                rows_committed=sum(marker.rows for marker in marked[step.name]),
-                latency_ms_p50=watcher.latency_ms(50, sent_after_ms=warm_ms),
-                latency_ms_p99=watcher.latency_ms(99, sent_after_ms=warm_ms),
-                rows_checked=verdicts[step.name].rows_checked,
-                rows_different=verdicts[step.name].rows_different,
-            )
-            for step, watcher in zip(STEPS, stage.watchers, strict=True)
-        ),
-        differences=tuple(str(one) for verdict in verdicts.values() for one in verdict.first),
+        sender=report.sent,
+        queries=tuple(queries),
+        differences=tuple(str(difference) for difference in checked.differences),
     )
 
 
 def _watch(
-    plan: Plan, stage: Stage, feed: Feed, first: int, console: Console, clock: Clock
-) -> None:
-    """Until the sender ends: redraw, and raise as soon as a query has failed."""
+    plan: Plan,
+    demo: RunningDemo,
+    sender: Sender,
+    sent_before: int,
+    console: Console,
+    clock: Clock,
+) -> Told:
+    """The sender's report; until it comes, redraw, and raise as soon as a query has failed."""
     began_s = clock.monotonic_s()
-    rows, at_s = first, began_s
+    rows, at_s = sent_before, began_s
     drawing = (
         Live(console=console, auto_refresh=False, transient=True)
         if console.is_terminal
         else contextlib.nullcontext()
     )
-    with drawing as shown:
-        while feed.is_running():
-            clock.sleep(REFRESH_S)
-            stage.refuse_failed()
-            if shown is None:
+    with drawing as live:
+        while clock.monotonic_s() < began_s + plan.seconds + SENDER_GRACE_S:
+            with contextlib.suppress(Late):
+                return sender.wait_report(REFRESH_S)
+            demo.refuse_failed()
+            if live is None:
                 continue
-            now_rows, now_s = stage.client.describe(STEPS[0].reads).rows, clock.monotonic_s()
+            now_rows, now_s = demo.client.describe(BIDS).rows, clock.monotonic_s()
             moment = screen.Moment(
                 phase="two chained stateful queries, exactly once",
                 left_s=plan.seconds - (now_s - began_s),
-                rows_in=now_rows - first,
+                rows_in=now_rows - sent_before,
                 rows_per_s=(now_rows - rows) / (now_s - at_s),
-                queries=tuple(_seen(stage, clock.wall_ms() - RECENT_MS)),
+                queries=tuple(_query_moments(demo, clock.wall_ms() - RECENT_MS)),
             )
             rows, at_s = now_rows, now_s
-            shown.update(screen.live(moment), refresh=True)
+            live.update(screen.live(moment), refresh=True)
+    raise TryAgain(
+        f"the sender had not ended {SENDER_GRACE_S:g} s after its last bid was due; the machine "
+        "may be too busy for this rate: try a lower --rate",
+        code="sender_failed",
+    )
 
 
-def _seen(stage: Stage, since_ms: int) -> Iterator[screen.Seen]:
-    known = {one["query"]: one for one in stage.client.queries()}
-    for step, query, watcher in zip(STEPS, stage.queries, stage.watchers, strict=True):
-        marker = known.get(str(query.id), {}).get("marker") or {}
-        yield screen.Seen(
-            step.name,
+def _query_moments(demo: RunningDemo, since_ms: int) -> Iterator[screen.QueryMoment]:
+    listings = {listing["query"]: listing for listing in demo.client.queries()}
+    for stage in demo.stages:
+        marker = listings.get(stage.query_id, {}).get("marker") or {}
+        sightings = list(stage.reader.seen)
+        yield screen.QueryMoment(
+            stage.name,
             batches=int(marker.get("batch", -1)) + 1,
-            rows=watcher.rows,
-            latency_ms_p50=watcher.latency_ms(50, seen_after_ms=since_ms),
-            latency_ms_p99=watcher.latency_ms(99, seen_after_ms=since_ms),
+            rows=stage.reader.rows,
+            latency_ms_p50=latency_ms(sightings, 50, seen_after_ms=since_ms),
+            latency_ms_p99=latency_ms(sightings, 99, seen_after_ms=since_ms),
         )
 
 
-def _drain(stage: Stage) -> None:
+def _drain(demo: RunningDemo) -> None:
     """Let every query finish what was sent, in the order of the chain, then stop them."""
-    for query in stage.queries:
+    for stage in demo.stages:
         with contextlib.suppress(PySparkException):
-            # A query that has failed is told apart below, with what Spark said.
-            query.processAllAvailable()
-        stage.refuse_failed()
-    for step, watcher in zip(STEPS, stage.watchers, strict=True):
-        written = stage.client.read(step.name, watcher.after).num_rows
-        if not watcher.wait_rows(written, SEEN_TIMEOUT_S):
+            # A query that has failed is named below, with what Spark said.
+            stage.query.processAllAvailable()
+        demo.refuse_failed()
+    for stage in demo.stages:
+        written = demo.client.read(stage.name, stage.reads_after).num_rows
+        if not stage.reader.wait_rows(written, SEEN_TIMEOUT_S):
             raise TryAgain(
-                f"{written} rows of {step.name} are committed, and a reader that follows it saw "
-                f"{watcher.rows} within {SEEN_TIMEOUT_S:g} s",
+                f"{written} rows of {stage.name} are committed, and a reader that follows it saw "
+                f"{stage.reader.rows} within {SEEN_TIMEOUT_S:g} s",
                 code="rows_not_seen",
             )
-    for query in stage.queries:
-        query.stop()
+    for stage in demo.stages:
+        stage.query.stop()
 
 
 @contextlib.contextmanager
-def _staged(folder: Path, console: Console, clock: Clock) -> Iterator[Stage]:
+def _started(folder: Path, console: Console, clock: Clock) -> Iterator[RunningDemo]:
     """Spark, a server, the streams, the queries and their readers; all gone afterwards."""
     with contextlib.ExitStack() as closing:
         with _status(console, "starting Spark and a server"), output_to(folder / "spark.log"):
@@ -254,24 +272,25 @@ def _staged(folder: Path, console: Console, clock: Clock) -> Iterator[Stage]:
             )
             closing.callback(_stop_spark, spark, folder)
             spark.sparkContext.setLogLevel("ERROR")
-        left = read_server_file(folder)
-        if left is None:
+        server = read_server_file(folder)
+        if server is None:
             raise no_server(folder)
-        client = closing.enter_context(Client(left.url, left.token, left.ca))
-        client.create(STEPS[0].reads, BIDS_DDL, substreams=SUBSTREAMS, key="auction")
-        watchers = []
-        for step in STEPS:
-            client.create(step.name, step.ddl, substreams=SUBSTREAMS, key=step.question.key_name)
-            reader = closing.enter_context(Client(left.url, left.token, left.ca))
-            watcher = Watcher(reader, step.name, client.position(step.name), clock)
-            closing.callback(watcher.stop)
-            watcher.start()
-            watchers.append(watcher)
-        queries = tuple(start(spark, step, folder / "checkpoints") for step in STEPS)
-        yield Stage(spark, client, left.address, folder, queries, tuple(watchers))
-
-
-QUIET = {"spark.ui.enabled": "false"}
+        client = closing.enter_context(Client(server.url, server.token, server.ca))
+        bids = WORKLOADS[WORKLOAD].stream_schema("bids")
+        client.create(BIDS, bids, substreams=SUBSTREAMS, key="auction")
+        starts, readers = [], []
+        for stage in QUERY.stages:
+            client.create(stage.name, stage.columns, substreams=SUBSTREAMS, key=stage.key)
+            starts.append(client.position(stage.name))
+            connection = closing.enter_context(Client(server.url, server.token, server.ca))
+            reader = LogObserver(connection, stage.name, None, clock)
+            closing.callback(reader.stop)
+            reader.start()
+            readers.append(reader)
+        queries = start(spark, QUERY, folder / "checkpoints")
+        parts = zip(QUERY.stages, queries, readers, starts, strict=True)
+        stages = tuple(RunningStage(*of_stage) for of_stage in parts)
+        yield RunningDemo(client, server.address, folder, stages)
 
 
 def _stop_spark(spark: SparkSession, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What people see: a live table on a terminal, a summary everywhere."""
+"""The screen of the demo: a live table on a terminal, a summary everywhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock_lab.workloads.send import LAG_MS_P99_MAX
 
 
 @dataclass(frozen=True)
-class Seen:
+class QueryMoment:
     """One query at one moment; latencies of the last few seconds."""
 
     name: str
@@ -33,7 +33,7 @@ class Moment:
     left_s: float
     rows_in: int
     rows_per_s: float
-    queries: tuple[Seen, ...]
+    queries: tuple[QueryMoment, ...]
 
 
 def live(moment: Moment) -> Panel:
@@ -91,8 +91,8 @@ def _verdict(outcome: Outcome) -> list[str]:
     if outcome.failure is None:
         checked = f"rows checked: {outcome.rows_checked:,}, batch by batch; "
         return [checked + "all equal what DuckDB computes over the same committed input"]
-    shown = [f"  {sentence}" for sentence in outcome.differences[:5]]
-    return [f"FAILED: {outcome.failure}", *shown]
+    sentences = [f"  {sentence}" for sentence in outcome.differences[:5]]
+    return [f"FAILED: {outcome.failure}", *sentences]
 
 
 def show(console: Console, outcome: Outcome) -> None:

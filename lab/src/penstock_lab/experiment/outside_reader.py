@@ -17,7 +17,7 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import PenstockError
 from penstock_lab.experiment.latency import Sighting
 from penstock_lab.experiment.suites import Window
-from penstock_lab.priority import thread_first_in_line
+from penstock_lab.processes import thread_first_in_line
 from penstock_lab.workloads.seeded import Ints
 
 PAUSE_S = 0.02

@@ -1,4 +1,4 @@
-"""Puts everything a query has committed before DuckDB."""
+"""Comparison of everything a query has committed with what DuckDB computes."""
 
 from __future__ import annotations
 
@@ -25,29 +25,51 @@ TRUTHS_MAX = 25
 
 
 @dataclass
-class Checked:
-    """How much was compared, over all stages, and what differs; the first rows are kept whole."""
+class CheckedStage:
+    """What was compared of one stage."""
 
-    batches: dict[str, int] = field(default_factory=dict)
-    """Committed batches of each stage."""
+    batches: int = 0
+    """Committed batches."""
     rows: int = 0
     """Rows written."""
     different: int = 0
+
+
+@dataclass
+class Checked:
+    """How much was compared, by stage, and what differs; the first rows are kept whole."""
+
+    stages: dict[str, CheckedStage] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """Committed batches of each stage."""
+        return {name: stage.batches for name, stage in self.stages.items()}
+
+    @property
+    def rows(self) -> int:
+        """Rows written, of all stages."""
+        return sum(stage.rows for stage in self.stages.values())
+
+    @property
+    def different(self) -> int:
+        """Rows that differ, of all stages."""
+        return sum(stage.different for stage in self.stages.values())
 
     @property
     def is_right(self) -> bool:
         return self.different == 0
 
-    def add(self, found: Compared) -> None:
-        self.different += found.different
-        self.differences.extend(found.first[: DIFFERENCES_KEPT - len(self.differences)])
+    def add(self, stage: str, compared: Compared) -> None:
+        self.stages[stage].different += compared.different
+        self.differences.extend(compared.first[: DIFFERENCES_KEPT - len(self.differences)])
 
     def __str__(self) -> str:
         if self.is_right:
             return f"{self.rows} rows in {sum(self.batches.values())} batches, all right"
-        shown = "\n".join(str(one) for one in self.differences)
-        return f"{self.different} of {self.rows} rows differ; the first:\n{shown}"
+        sentences = "\n".join(str(difference) for difference in self.differences)
+        return f"{self.different} of {self.rows} rows differ; the first:\n{sentences}"
 
 
 def check(
@@ -58,6 +80,7 @@ def check(
     streams: Mapping[str, str] | None = None,
     tables: Mapping[str, pa.Table] | None = None,
     shows_early: bool = False,
+    has_ended: bool = False,
 ) -> Checked:
     """Compare every committed batch of every stage with what DuckDB computes.
 
@@ -65,9 +88,11 @@ def check(
     that is not their name in the query, `tables` what else the answer is made of: `campaigns` for
     ysb. The stages must have read their inputs from the earliest position on, and nothing else may
     have written to their outputs. May be called while they run: what was committed when each
-    stage's markers were read is compared. With `shows_early` rows could be read before their batch
-    was committed, so that no batch says what a later stage had read: the stages must have come to
-    their end, and the chain is compared there alone.
+    stage's markers were read is compared. With `has_ended` the stages have worked off their inputs
+    and stopped: rows that no batch has read, or that lie past the last marker, differ too. With
+    `shows_early` rows could be read before their batch was committed, so that no batch says what a
+    later stage had read: the stages must have come to their end, and the chain is compared there
+    alone.
     """
     missing = [stage.name for stage in query.stages if stage.name not in ids]
     if missing:
@@ -81,19 +106,38 @@ def check(
         # The last stage first: what it has read its predecessor had committed by then.
         for stage in reversed(query.stages):
             past.insert(0, Committed(client, stage, ids[stage.name], streams or {}, tables or {}))
-        for one in past:
-            checked.batches[one.stage.name] = len(one.batches)
-            checked.rows += _count(one)
-            checked.add(compare(one.base, one.stage, expected(query, one.stage)))
+        for committed in past:
+            name = committed.stage.name
+            checked.stages[name] = CheckedStage(len(committed.batches), _count(committed))
+            checked.add(
+                name, compare(committed.base, committed.stage, expected(query, committed.stage))
+            )
+            if has_ended:
+                checked.add(name, _compare_ends(client, committed))
         if len(past) == 2 and not checked.different:
             if not shows_early:
                 _check_chain(query, past[0], past[1], streams or {}, checked)
             elif past[0].batches and past[1].batches:
                 _check_view(query, past[0], past[0].batches[-1].batch, past[1], checked)
     finally:
-        for one in past:
-            one.close()
+        for committed in past:
+            committed.close()
     return checked
+
+
+def _compare_ends(client: Client, committed: Committed) -> Compared:
+    """The rows past the last committed batch: a stage that has ended leaves none."""
+    rows_past_end = {
+        f"no batch has read from {stream}": rows for stream, rows in committed.unread(client)
+    }
+    rows_past_end["no marker names"] = committed.unmarked(client)
+    differences = [
+        Difference(committed.stage.name, None, None, kind, row)
+        for kind, rows in rows_past_end.items()
+        for row in rows.slice(0, DIFFERENCES_KEPT).to_pylist()
+    ]
+    rows_different = sum(rows.num_rows for rows in rows_past_end.values())
+    return Compared(rows_different, tuple(differences[:DIFFERENCES_KEPT]))
 
 
 def _check_chain(
@@ -105,10 +149,10 @@ def _check_chain(
     """
     between = streams.get(first.stage.name, first.stage.name)
     step = max(1, len(last.batches) // TRUTHS_MAX)
-    for one in last.batches[::-step]:
-        read_until = last.position(one.batch, between)
+    for progress in last.batches[::-step]:
+        read_until = last.position(progress.batch, between)
         upto = max((b.batch for b in first.batches if b.lsn <= read_until), default=-1)
-        _check_view(query, first, upto, last, checked, one.batch)
+        _check_view(query, first, upto, last, checked, progress.batch)
 
 
 def _check_view(
@@ -122,11 +166,12 @@ def _check_view(
     """The last stage's view after a batch, its last one if none is named, against what the first
     stage had read up to one of its own."""
     first.base.execute(f"set variable upto = {upto}")
-    view: pa.Table = first.base.sql(truth(query)).to_arrow_table()
-    of = last.batches[-1].batch if batch is None else batch
-    checked.add(compare_view(last.base, last.stage, of, view))
+    true_view: pa.Table = first.base.sql(truth(query)).to_arrow_table()
+    view_batch = last.batches[-1].batch if batch is None else batch
+    compared = compare_view(last.base, last.stage, view_batch, true_view)
+    checked.add(last.stage.name, compared)
 
 
-def _count(one: Committed) -> int:
-    counted = one.base.execute("select count(*) from found").fetchall()
+def _count(committed: Committed) -> int:
+    counted = committed.base.execute("select count(*) from written").fetchall()
     return int(counted[0][0])

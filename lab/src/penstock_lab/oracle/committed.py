@@ -1,14 +1,14 @@
-"""What a stage has read and written, batch by batch, as tables that DuckDB can be asked about.
+"""Tables of what a stage has read and written, batch by batch, that DuckDB can be asked about.
 
 Every input is a view of its stream's name: its rows up to the last committed batch, with `_batch`,
 the batch that read them, and `_late_us`, the event time by which Spark dropped rows in that batch.
-The output is `found`, with `_batch` and `_row`, its place in reading order. `batches` lists the
+The output is `written`, with `_batch` and `_row`, its place in reading order. `batches` lists the
 batches with their watermarks. Times are whole microseconds since the epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import duckdb
@@ -32,6 +32,7 @@ class Committed:
         tables: Mapping[str, pa.Table],
     ) -> None:
         self.stage = stage
+        self._streams = streams
         self.base = duckdb.connect()
         # Timestamps are compared as numbers; nothing here may depend on the machine's zone.
         self.base.execute("set timezone = 'UTC'")
@@ -39,7 +40,7 @@ class Committed:
         for name in stage.reads:
             rows = self._read(client, name, streams.get(name, name))
             self.base.register(f"read_{name}", rows)
-        self.base.register("found", self._wrote(client, streams.get(stage.name, stage.name)))
+        self.base.register("written", self._wrote(client, streams.get(stage.name, stage.name)))
         for name, table in tables.items():
             self.base.register(name, plain(table))
         self.batches = self._progress()
@@ -48,9 +49,6 @@ class Committed:
     def close(self) -> None:
         self.base.close()
 
-    def lsn(self, batch: int) -> int:
-        return next(one.lsn for one in self.batches if one.batch == batch)
-
     def position(self, batch: int, stream: str) -> int:
         """How far the batch had read a stream, by the stream's name in the log.
 
@@ -58,6 +56,18 @@ class Committed:
         """
         read = [m["positions"] for m in self._markers if m["batch"] <= batch]
         return max((int(positions.get(stream, 0)) for positions in read), default=0)
+
+    def unread(self, client: Client) -> Iterator[tuple[str, pa.Table]]:
+        """The rows of each input, by its name in the query, that no committed batch has read."""
+        for name in self.stage.reads:
+            stream = self._streams.get(name, name)
+            ends = (int(marker["positions"].get(stream, 0)) for marker in self._markers)
+            yield name, _rows_after(client, stream, max(ends, default=0))
+
+    def unmarked(self, client: Client) -> pa.Table:
+        """The rows of the output that lie past the last marker."""
+        stream = self._streams.get(self.stage.name, self.stage.name)
+        return _rows_after(client, stream, self._markers[-1]["lsn"] if self._markers else 0)
 
     def _read(self, client: Client, name: str, stream: str) -> pa.Table:
         ends = [int(marker["positions"].get(stream, 0)) for marker in self._markers]
@@ -72,10 +82,10 @@ class Committed:
 
     def _progress(self) -> list[Progress]:
         newest = []
-        for one in self.stage.watermarks:
+        for watermark in self.stage.watermarks:
             latest = self.base.sql(
-                f'select _batch, max("{one.column}") from read_{one.stream} '
-                f"where {one.where} group by _batch"
+                f'select _batch, max("{watermark.column}") '
+                f"from read_{watermark.stream} where {watermark.where} group by _batch"
             ).fetchall()
             newest.append({int(batch): int(at_us) for batch, at_us in latest})
         marked = [Marked(m["batch"], m["lsn"], m["instance"]) for m in self._markers]
@@ -83,7 +93,7 @@ class Committed:
 
     def _show(self) -> None:
         columns = {
-            name: pa.array([getattr(one, name) for one in self.batches], pa.int64())
+            name: pa.array([getattr(progress, name) for progress in self.batches], pa.int64())
             for name in Progress._fields
         }
         self.base.register("batches", pa.table(columns))
@@ -112,6 +122,12 @@ def plain(table: pa.Table) -> pa.Table:
             for name, column in zip(table.column_names, table.columns, strict=True)
         }
     )
+
+
+def _rows_after(client: Client, stream: str, end: int) -> pa.Table:
+    earliest, latest = (client.position(stream, at=at) for at in ("earliest", "latest"))
+    # A marker whose batch wrote nothing may lie past the end of the stream.
+    return plain(client.read(stream, min(max(end, earliest), latest), latest))
 
 
 def _pieces(

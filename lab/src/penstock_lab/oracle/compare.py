@@ -1,4 +1,4 @@
-"""Compares what a stage has written with what it should have, in one pass over all batches.
+"""Comparison of what a stage has written with what it should have, in one pass over all batches.
 
 Both are tables of rows with the batch that wrote them. Rows that all count are compared batch by
 batch as multisets. Rows that replace each other are compared as views: what a reader holds after a
@@ -24,14 +24,18 @@ class Difference:
     """One row that should have been there and was not, or the other way round."""
 
     stage: str
-    batch: int
-    lsn: int
-    what: str
+    batch: int | None
+    """None for a row that lies past the last batch."""
+    lsn: int | None
+    kind: str
     row: dict[str, object]
 
     def __str__(self) -> str:
         values = ", ".join(f"{name}={value}" for name, value in self.row.items())
-        return f"{self.stage}, batch {self.batch} (marker {self.lsn}): {self.what} {values}"
+        where = "past its last batch"
+        if self.batch is not None:
+            where = f"batch {self.batch} (marker {self.lsn})"
+        return f"{self.stage}, {where}: {self.kind} {values}"
 
 
 @dataclass(frozen=True)
@@ -45,19 +49,19 @@ class Compared:
 def compare(base: duckdb.DuckDBPyConnection, stage: Stage, expected: str) -> Compared:
     """`expected` is SQL for the rows the stage should have written, with `_batch`.
 
-    The database has `found` and `batches`, see `committed`.
+    The database has `written` and `batches`, see `committed`.
     """
     base.execute(f"create or replace temp table expected as {expected}")
     names = _columns(base)
     if stage.key:
-        sides = {side: _changes(side, names, stage.key) for side in ("expected", "found")}
+        sides = {side: _changes(side, names, stage.key) for side in ("expected", "written")}
     else:
-        sides = {side: f"select _batch, {names} from {side}" for side in ("expected", "found")}
-    missing = f"{sides['expected']} except all {sides['found']}"
-    excess = f"{sides['found']} except all {sides['expected']}"
+        sides = {side: f"select _batch, {names} from {side}" for side in ("expected", "written")}
+    missing = f"{sides['expected']} except all {sides['written']}"
+    excess = f"{sides['written']} except all {sides['expected']}"
     counts: list[int] = []
     first: list[Difference] = []
-    for what, sql in (
+    for kind, sql in (
         ("expected but not committed", missing),
         ("committed but not expected", excess),
         *_rules(stage, names),
@@ -65,8 +69,8 @@ def compare(base: duckdb.DuckDBPyConnection, stage: Stage, expected: str) -> Com
         # In the order of all columns, the batch first, so that a report is the same each time.
         rows: pa.Table = base.sql(f"{sql} order by all").to_arrow_table()
         counts.append(rows.num_rows)
-        first.extend(_differences(base, stage.name, what, rows))
-    first.sort(key=lambda one: one.batch)
+        first.extend(_differences(base, stage.name, kind, rows))
+    first.sort(key=lambda difference: difference.batch or 0)
     return Compared(max(counts), tuple(first[:DIFFERENCES_KEPT]))
 
 
@@ -78,12 +82,12 @@ def compare_view(
     names = ", ".join(f'"{name}"' for name in truth.column_names)
     keys = ", ".join(stage.key)
     view = (
-        f"select {names} from found where _batch <= {batch} "
+        f"select {names} from written where _batch <= {batch} "
         f"qualify row_number() over (partition by {keys} order by _row desc) = 1"
     )
     counts: list[int] = []
     first: list[Difference] = []
-    for what, sql in (
+    for kind, sql in (
         (
             "true of the input but not in the view:",
             f"select {names} from truth except all ({view})",
@@ -95,12 +99,12 @@ def compare_view(
     ):
         rows = base.sql(f"select *, {batch} as _batch from ({sql}) order by all").to_arrow_table()
         counts.append(rows.num_rows)
-        first.extend(_differences(base, stage.name, what, rows))
+        first.extend(_differences(base, stage.name, kind, rows))
     return Compared(max(counts), tuple(first[:DIFFERENCES_KEPT]))
 
 
 def _columns(base: duckdb.DuckDBPyConnection) -> str:
-    described = base.sql("select * from found limit 0").columns
+    described = base.sql("select * from written limit 0").columns
     return ", ".join(f'"{name}"' for name in described if name not in ("_batch", "_row"))
 
 
@@ -125,19 +129,19 @@ def _rules(stage: Stage, names: str) -> Iterator[tuple[str, str]]:
         # Which of two rows of a batch is the later is not defined across substreams.
         keys = ", ".join(stage.key)
         place = f"row_number() over (partition by {keys}, _batch order by _row)"
-        twice = f"select _batch, {names} from found qualify {place} > 1"
+        twice = f"select _batch, {names} from written qualify {place} > 1"
         yield "committed twice in one batch", twice
     if stage.ranked:
         within = ", ".join(stage.ranked)
         place = f"row_number() over (partition by {within}, _batch order by _row)"
-        misplaced = f"select _batch, {names} from found qualify {place} <> rank"
+        misplaced = f"select _batch, {names} from written qualify {place} <> rank"
         yield "committed out of order", misplaced
 
 
 def _differences(
-    base: duckdb.DuckDBPyConnection, stage: str, what: str, rows: pa.Table
+    base: duckdb.DuckDBPyConnection, stage: str, kind: str, rows: pa.Table
 ) -> Iterator[Difference]:
     lsns: dict[int, int] = dict(base.execute("select batch, lsn from batches").fetchall())
     for row in rows.slice(0, DIFFERENCES_KEPT).to_pylist():
         batch = int(row.pop("_batch"))
-        yield Difference(stage, batch, lsns[batch], what, row)
+        yield Difference(stage, batch, lsns[batch], kind, row)

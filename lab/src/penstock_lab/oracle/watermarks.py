@@ -1,4 +1,4 @@
-"""How far event time had come at the start of every batch, computed as Spark does.
+"""Event time at the start of every batch, computed as Spark does.
 
 Spark keeps, for each watermark of a query, the highest event time seen less the delay, and takes
 the least of them; it never goes back. A batch closes what ended at or before the watermark at its
@@ -24,7 +24,7 @@ class Progress(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """What a marker says of a batch that matters here."""
+    """A marker's batch, position and instance, which is all that matters here."""
 
     batch: int
     lsn: int
@@ -41,18 +41,18 @@ def progress(
     `newest_us` has, for each of `watermarks`, the latest event time among the rows of a batch that
     reach it; a batch without such rows is not in it.
     """
-    found: list[Progress] = []
+    batches: list[Progress] = []
     seen_ms: dict[int, int] = {}
     instance: int | None = None
     now_ms = late_ms = 0
-    for one in marked:
-        if one.instance != instance:
-            seen_ms, instance = {}, one.instance
-        found.append(Progress(one.batch, one.lsn, now_ms * 1_000, late_ms * 1_000))
+    for marker in marked:
+        if marker.instance != instance:
+            seen_ms, instance = {}, marker.instance
+        batches.append(Progress(marker.batch, marker.lsn, now_ms * 1_000, late_ms * 1_000))
         late_ms = now_ms
         for number, (watermark, newest) in enumerate(zip(watermarks, newest_us, strict=True)):
-            at_us = newest.get(one.batch)
+            at_us = newest.get(marker.batch)
             reached_ms = 0 if at_us is None else at_us // 1_000 - watermark.delay_ms
             seen_ms[number] = max(seen_ms.get(number, 0), reached_ms)
         now_ms = max(now_ms, min(seen_ms.values(), default=0))
-    return found
+    return batches

@@ -1,4 +1,4 @@
-"""What a query is, apart from its text: what it reads and writes, how, and in which steps."""
+"""Queries apart from their text: what they read and write, how, and in which steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Mode: TypeAlias = Literal["append", "update"]
 
 @dataclass(frozen=True)
 class Watermark:
-    """How late the rows of an input may be, as the stage declares it.
+    """The lateness allowed to the rows of an input, as the stage declares it.
 
     `where` is SQL for the rows that reach Spark's watermark: a filter on other columns is moved
     below it, so what it drops does not move event time.

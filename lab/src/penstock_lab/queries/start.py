@@ -1,4 +1,4 @@
-"""Starts a query's stages on the log."""
+"""Start of a query's stages on the log."""
 
 from __future__ import annotations
 

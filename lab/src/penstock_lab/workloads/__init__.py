@@ -1,3 +1,3 @@
-"""What Penstock is fed when it is shown or measured: a seeded generator, an open-loop sender."""
+"""Workloads, what Penstock is fed when it is shown or measured: generators, an open-loop sender."""
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _DIGIT_PLACES = np.array([place for place in range(36) if place not in _DASHES])
 
 @dataclass(frozen=True, kw_only=True)
 class AdsOptions:
-    """How many ads there are, and how unlike they are in popularity."""
+    """The number of ads, and how unlike they are in popularity."""
 
     rate: int = 10_000
     """Events per second of event time."""

@@ -60,7 +60,7 @@ class Job(NamedTuple):
 
 
 class Category(NamedTuple):
-    """What the sample holds of one category; events outside `large` are spread evenly."""
+    """The sample's part of one category; events outside `large` are spread evenly."""
 
     jobs: int
     by_type: tuple[int, int, int, int, int, int]
@@ -200,7 +200,7 @@ class ClusterTrace:
         )
 
     def _types(self, n: Ints, category: Ints) -> Ints:
-        drawn = [self._type.weighted(n, cumulative_weights(one.by_type)) for one in SAMPLE]
+        drawn = [self._type.weighted(n, cumulative_weights(part.by_type)) for part in SAMPLE]
         types: Ints = np.choose(category, drawn)
         return types
 
@@ -217,12 +217,12 @@ class ClusterTrace:
 
     def _priority(self, job: Ints, category: Ints) -> Ints:
         draw = Draw(self.seed, "cluster.priority")
-        drawn = [_valued(draw, job, one.by_priority) for one in SAMPLE]
+        drawn = [_valued(draw, job, part.by_priority) for part in SAMPLE]
         priorities: Ints = np.choose(category, drawn).astype(np.int64)
         return priorities
 
     def _constraints(self, job: Ints, category: Ints) -> Ints:
-        shares = np.array([one.constrained_jobs / one.jobs for one in SAMPLE])
+        shares = np.array([part.constrained_jobs / part.jobs for part in SAMPLE])
         drawn = Draw(self.seed, "cluster.constraints").unit(job) < shares[category]
         return drawn.astype(np.int64)
 
@@ -246,13 +246,13 @@ def _slots() -> _Slots:
     weights: list[float] = []
     category: list[int] = []
     jobs: list[Job] = []
-    for number, one in enumerate(SAMPLE):
-        small = one.jobs - len(one.large)
-        rest = (sum(one.by_type) - sum(job.events for job in one.large)) / small
+    for number, part in enumerate(SAMPLE):
+        small = part.jobs - len(part.large)
+        rest = (sum(part.by_type) - sum(job.events for job in part.large)) / small
         unknown = Job(0, _SMALL_JOB_TASKS, float("nan"), float("nan"))
-        weights += [*(float(job.events) for job in one.large), *[rest] * small]
-        category += [number] * one.jobs
-        jobs += [*one.large, *[unknown] * small]
+        weights += [*(float(job.events) for job in part.large), *[rest] * small]
+        category += [number] * part.jobs
+        jobs += [*part.large, *[unknown] * small]
     return _Slots(
         cumulative_weights(weights),
         np.array(category, np.int64),

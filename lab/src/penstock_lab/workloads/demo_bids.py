@@ -1,4 +1,4 @@
-"""Bids on auctions, each computed from the seed and its own number and from nothing else.
+"""The demo's bids, each computed from the seed and its own number and from nothing else.
 
 So any slice of the sequence can be made anywhere, in any order and any number of times, and is the
 same: a run can be repeated, continued, and checked against rows made afresh.
@@ -13,17 +13,10 @@ import pyarrow as pa
 
 from penstock.errors import BadCall
 from penstock_lab.percentiles import Numbers
+from penstock_lab.workloads.seeded import STAMP, stamps
 
-BIDS_DDL = "auction bigint, bidder bigint, price bigint, at timestamp, sent_at timestamp"
-STAMP = pa.timestamp("us", "UTC")
-BIDS = pa.schema(
-    [
-        ("auction", pa.int64()),
-        ("bidder", pa.int64()),
-        ("price", pa.int64()),
-        ("at", STAMP),
-        ("sent_at", STAMP),
-    ]
+DEMO_BIDS = pa.schema(
+    [("auction", pa.int64()), ("bidder", pa.int64()), ("price", pa.int64()), ("at", STAMP)]
 )
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -32,10 +25,9 @@ _IS_HOT, _AUCTION, _BIDDER, _PRICE = (np.uint64(draw) for draw in range(4))
 
 
 @dataclass(frozen=True)
-class Auctions:
-    """How the bids are spread; two equal values give equal rows."""
+class DemoBidsOptions:
+    """The spread of the bids; two equal values and equal seeds give equal rows."""
 
-    seed: int = 7
     auctions: int = 1_000
     bidders: int = 10_000
     first_id: int = 1_000
@@ -49,43 +41,45 @@ class Auctions:
 
     def __post_init__(self) -> None:
         counts = (self.auctions, self.bidders, self.hot_every, self.spacing_us)
-        if min(counts) < 1 or not 0 <= self.hot_share <= 1 or self.seed < 0:
+        if min(counts) < 1 or not 0 <= self.hot_share <= 1:
             raise BadCall(
-                f"{self} cannot be generated: counts are at least 1, a share is 0 to 1, a seed is "
-                "not negative",
+                f"{self} cannot be generated: counts are at least 1, a share is 0 to 1",
                 code="bad_request",
             )
 
 
-def bids(plan: Auctions, first: int, count: int, sent_at_us: int | Numbers = 0) -> pa.RecordBatch:
-    """Bids `first` to `first + count - 1`; `sent_at` is the caller's, one for all or one each."""
-    n = np.arange(first, first + count, dtype=np.uint64)
-    is_hot = _unit(plan.seed, n, _IS_HOT) < plan.hot_share
-    anyone = _below(plan.seed, n, _AUCTION, plan.auctions)
-    # The hot auction of a stretch of bids is drawn from the number of the stretch, with a seed of
-    # its own, so that it does not depend on where the caller's slice begins.
-    hot = _below(plan.seed + 1, n // np.uint64(plan.hot_every), _AUCTION, plan.auctions)
-    auction = np.where(is_hot, hot, anyone) + plan.first_id
-    bidder = _below(plan.seed, n, _BIDDER, plan.bidders) + plan.first_id
-    price = np.rint(10.0 ** (6.0 * _unit(plan.seed, n, _PRICE)) * 100.0).astype(np.int64)
-    at = plan.origin_us + n.astype(np.int64) * plan.spacing_us
-    sent_at = np.broadcast_to(np.asarray(sent_at_us, np.int64), (count,))
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(auction),
-            pa.array(bidder),
-            pa.array(price),
-            pa.array(at).cast(STAMP),
-            pa.array(sent_at).cast(STAMP),
-        ],
-        schema=BIDS,
-    )
+class DemoBids:
+    """Bids numbered from 0: half of them on any auction, half on the auction that is hot then."""
 
+    schema = DEMO_BIDS
 
-def stamped(batch: pa.RecordBatch, sent_at_us: int) -> pa.RecordBatch:
-    """The same bids with another intended send time."""
-    column = pa.array(np.full(batch.num_rows, sent_at_us, np.int64)).cast(STAMP)
-    return batch.set_column(batch.schema.get_field_index("sent_at"), "sent_at", column)
+    def __init__(self, options: DemoBidsOptions | None = None, seed: int = 7) -> None:
+        if seed < 0:
+            raise BadCall(
+                f"bids cannot be generated from the seed {seed}; give 0 or more",
+                code="bad_request",
+            )
+        self.options = options or DemoBidsOptions()
+        self.seed = seed
+
+    def events(self, first: int, count: int) -> pa.RecordBatch:
+        """Bids `first` to `first + count - 1`."""
+        options, seed = self.options, self.seed
+        n = np.arange(first, first + count, dtype=np.uint64)
+        is_hot = _unit(seed, n, _IS_HOT) < options.hot_share
+        any_auction = _below(seed, n, _AUCTION, options.auctions)
+        # The hot auction of a stretch of bids is drawn from the number of the stretch, with a seed
+        # of its own, so that it does not depend on where the caller's slice begins.
+        stretch = n // np.uint64(options.hot_every)
+        hot_auction = _below(seed + 1, stretch, _AUCTION, options.auctions)
+        auction = np.where(is_hot, hot_auction, any_auction) + options.first_id
+        bidder = _below(seed, n, _BIDDER, options.bidders) + options.first_id
+        price = np.rint(10.0 ** (6.0 * _unit(seed, n, _PRICE)) * 100.0).astype(np.int64)
+        at_us = options.origin_us + n.astype(np.int64) * options.spacing_us
+        return pa.RecordBatch.from_arrays(
+            [pa.array(auction), pa.array(bidder), pa.array(price), stamps(at_us)],
+            schema=DEMO_BIDS,
+        )
 
 
 def _draw(seed: int, n: Numbers, draw: np.uint64) -> Numbers:

@@ -1,4 +1,4 @@
-"""What a sender sends, as a value that fits on a command line: generator, streams, traffic."""
+"""Loads, what a sender sends, as values that fit on a command line: generator, streams, traffic."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import BadCall
-from penstock_lab.workloads import demo_bids as auctions
 from penstock_lab.workloads import traffic
 from penstock_lab.workloads.ads import Ads, AdsOptions
 from penstock_lab.workloads.cluster_trace import ClusterTrace, ClusterTraceOptions
+from penstock_lab.workloads.demo_bids import DemoBids, DemoBidsOptions
 from penstock_lab.workloads.linear_road import LinearRoad, LinearRoadOptions
 from penstock_lab.workloads.nexmark import AUCTIONS, BIDS, PERSONS, Nexmark, NexmarkOptions
 from penstock_lab.workloads.seeded import STAMP, Generator, Ints, numbers
@@ -119,18 +119,6 @@ def _single(stream: str, make: Callable[[Load], Generator]) -> Callable[[Load], 
     return prepare
 
 
-class _PlainBids:
-    """The demo's bids as any other generator's: without their send time."""
-
-    schema = auctions.BIDS.remove(auctions.BIDS.get_field_index("sent_at"))
-
-    def __init__(self, load: Load) -> None:
-        self._plan = auctions.Auctions(seed=load.seed, **load.options)
-
-    def events(self, first: int, count: int) -> pa.RecordBatch:
-        return auctions.bids(self._plan, first, count).drop_columns(["sent_at"])
-
-
 WORKLOADS = {
     "nexmark": Workload({"persons": PERSONS, "auctions": AUCTIONS, "bids": BIDS}, _nexmark),
     "linear_road": Workload(
@@ -158,7 +146,10 @@ WORKLOADS = {
             lambda load: Ads(AdsOptions(rate=load.event_rate, **load.options), load.seed),
         ),
     ),
-    "plain_bids": Workload({"bids": _PlainBids.schema}, _single("bids", _PlainBids)),
+    "demo_bids": Workload(
+        {"bids": DemoBids.schema},
+        _single("bids", lambda load: DemoBids(DemoBidsOptions(**load.options), load.seed)),
+    ),
 }
 
 

@@ -98,8 +98,8 @@ class Draw:
 
     def weighted(self, n: Ints, cumulative: Floats) -> Ints:
         """Index drawn by weight; `cumulative` is made by `cumulative_weights`."""
-        found: Ints = np.searchsorted(cumulative, self.unit(n), side="right")
-        return found
+        places: Ints = np.searchsorted(cumulative, self.unit(n), side="right")
+        return places
 
 
 def cumulative_weights(weights: npt.ArrayLike) -> Floats:

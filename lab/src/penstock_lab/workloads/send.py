@@ -1,4 +1,4 @@
-"""An open-loop sender as a process of its own: `python -m penstock_lab.workloads.send --help`.
+"""The open-loop sender as a process of its own: `python -m penstock_lab.workloads.send --help`.
 
 A pause of Python or Spark in another process does not delay its schedule. It ends by itself when
 the process that started it is gone.
@@ -20,7 +20,7 @@ import msgspec
 from penstock.client import Client
 from penstock.client.address import CA_VARIABLE, TOKEN_VARIABLE
 from penstock.errors import BadCall, PenstockError
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import READY, first_in_line
 from penstock_lab.workloads.load import Load, pieces
 from penstock_lab.workloads.sending import (
     LAG_MS_P99_MAX,
@@ -35,12 +35,11 @@ from penstock_lab.workloads.sending import (
 
 __all__ = ["LAG_MS_P99_MAX", "READY", "Sent", "Told"]
 
-READY = "ready"
 SWITCH_S = 0.001
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a sender that was given a whole load reports: also when it began, and every lag."""
+    """The report of a sender that has sent everything: figures, when it began, and every lag."""
 
     sent: Sent
     started_ms: int
@@ -73,26 +72,14 @@ def _targets(url: str | None, into: Path | None, count: int) -> list[Target]:
 @click.command()
 @click.option("--url", envvar="PENSTOCK_URL", help="The server's URL.")
 @click.option("--into", type=click.Path(path_type=Path), help="Write files here instead.")
-@click.option("--load", "load_json", help="A whole load as JSON; replaces the six options below.")
-@click.option("--stream", default="bids", show_default=True)
-@click.option("--rate", default=2_000, show_default=True, help="Rows per second.")
-@click.option("--seconds", default=45.0, show_default=True)
-@click.option("--seed", default=7, show_default=True)
-@click.option("--first", default=0, show_default=True, help="Number of the first bid.")
-@click.option("--tick-ms", default=20, show_default=True)
+@click.option("--load", "load_json", required=True, help="What to send, as JSON.")
 @click.option("--wait", is_flag=True, help="Say when all is made; begin at a line of input.")
 @click.option("--lanes", default=16, show_default=True, help="Appends under way at once.")
 @click.option("--producer", required=True, help="Never used before with this stream.")
 def main(
     url: str | None,
     into: Path | None,
-    load_json: str | None,
-    stream: str,
-    rate: int,
-    seconds: float,
-    seed: int,
-    first: int,
-    tick_ms: int,
+    load_json: str,
     wait: bool,
     lanes: int,
     producer: str,
@@ -101,12 +88,7 @@ def main(
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        load = (
-            msgspec.json.decode(load_json, type=Load)
-            if load_json is not None
-            else Load("plain_bids", {"bids": stream}, rate, seconds, seed, first, tick_ms)
-        )
-        made = pieces(load)
+        made = pieces(msgspec.json.decode(load_json, type=Load))
         crew = [
             Lane(n, target, f"{producer}-{n}")
             for n, target in enumerate(_targets(url, into, lanes))
@@ -123,13 +105,13 @@ def main(
         done = send(crew, made, stop)
     except PenstockError as error:
         _fail(error)
-    sent = report(crew, done.seconds, raised)
-    lags = [round(lag, 2) for lane in crew for lag in lane.lag_ms]
-    whole = sent if load_json is None else Told(sent, done.started_ms, lags)
-    print(msgspec.json.encode(whole).decode("ascii"), flush=True)
     failed = next((lane.error for lane in crew if lane.error is not None), None)
     if failed is not None:
+        # No report: whoever waits for it must not take a part of the rows for all of them.
         _fail(failed)
+    lags = [round(lag, 2) for lane in crew for lag in lane.lag_ms]
+    told = Told(report(crew, done.seconds, raised), done.started_ms, lags)
+    print(msgspec.json.encode(told).decode("ascii"), flush=True)
 
 
 def _fail(error: PenstockError) -> NoReturn:

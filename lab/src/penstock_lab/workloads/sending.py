@@ -42,10 +42,10 @@ class Piece:
 
 
 class Target(Protocol):
-    """Where rows go."""
+    """A place rows go to."""
 
     def prepare(self, streams: Sequence[str]) -> None:
-        """What the first send would else have to wait for."""
+        """Do what the first send would else have to wait for."""
         ...
 
     def put(self, stream: str, rows: pa.RecordBatch, producer: str, sequence: int) -> bool:
@@ -88,7 +88,7 @@ class FolderTarget:
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What the sender reports when it ends. Lag: the start of a send after its due time."""
+    """The sender's figures at its end. Lag: the start of a send after its due time."""
 
     rows: int
     ticks: int
@@ -150,7 +150,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class Done:
-    """When a run of the sender began by the wall clock, and how long it took."""
+    """The moment a run of the sender began by the wall clock, and how long it took."""
 
     started_ms: int
     seconds: float

@@ -1,4 +1,4 @@
-"""When rows are due: open-loop schedules that are fixed before the first row is sent.
+"""Schedules, when rows are due: open-loop, fixed before the first row is sent.
 
 Time is cut into ticks, counted from the start of the run. Tick `k` carries the rows
 `rows_before(k)` to `rows_before(k + 1) - 1` and is due at `k * tick_us`, whatever became of the
@@ -26,7 +26,7 @@ _PERIODS_AT_ONCE = 1_024
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(ABC):
-    """Which rows are due when; see the subclasses for how many."""
+    """A schedule: which rows are due when; see the subclasses for how many."""
 
     tick_us: int = 20_000
     """Time between two sends, in microseconds."""

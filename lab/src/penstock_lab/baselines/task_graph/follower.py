@@ -1,4 +1,4 @@
-"""One subscription of one caller of a host, in a thread of its own."""
+"""A subscription of a caller of the log's process, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import msgspec
 
 from penstock.log.reading.subscription import Subscription
-from penstock_lab.baselines.task_graph.socket_calls import Answering, framed
+from penstock_lab.baselines.task_graph.socket_calls import Answering, encoded_message
 
 WAIT_S = 0.5
 PUSHES_MAX = 4
@@ -68,12 +68,12 @@ class Follower:
             while not self.subscription.is_closed:
                 if not self._wait_room():
                     continue
-                found = self.subscription.next(WAIT_S)
-                if found:
-                    frame = framed([0, self._name, _encode(found)])
+                entries = self.subscription.next(WAIT_S)
+                if entries:
+                    message = encoded_message([0, self._name, _encode(entries)])
                     with self._changed:
                         self._pushes += 1
-                    self._loop.call_soon_threadsafe(self._push, frame)
+                    self._loop.call_soon_threadsafe(self._push, message)
         except Exception as error:
             self._loop.call_soon_threadsafe(self._caller.fail, self._name, error)
         finally:
@@ -84,8 +84,8 @@ class Follower:
             self._changed.wait_for(lambda: self.has_room or self.subscription.is_closed, WAIT_S)
             return self.has_room
 
-    def _push(self, frame: bytes) -> None:
-        self._caller.push(frame)
+    def _push(self, message: bytes) -> None:
+        self._caller.push(message)
         self._caller.when_taken(self._taken)
 
     def _taken(self) -> None:

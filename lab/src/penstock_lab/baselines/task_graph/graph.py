@@ -1,4 +1,4 @@
-"""What a task graph is: stages of tasks with streams between them, and the tags all of it has.
+"""Task graphs: stages of tasks with streams between them, and the tags all of it has.
 
 A stream has one substream for each task of the stage that reads it, and task `n` reads substream
 `n` alone. The answer is a stream that no stage reads; it has one substream.
@@ -15,11 +15,11 @@ from penstock_lab.baselines.task_graph.messages import Row
 from penstock_lab.baselines.task_graph.state import State
 
 Emit: TypeAlias = Callable[[int, Row], None]
-"""Called with what a row is routed by, and the row."""
+"""Called with the key a row is routed by, and the row."""
 
 
 class Operator(Protocol):
-    """What a stage computes. It keeps nothing outside the state it is given."""
+    """The computation of a stage. It keeps nothing outside the state it is given."""
 
     def process(self, rows: Sequence[Row], state: State, emit: Emit) -> None: ...
 

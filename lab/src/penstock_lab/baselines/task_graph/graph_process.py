@@ -1,4 +1,4 @@
-"""A graph that runs: its log's host, its coordinator, its workers, its reader, each a process."""
+"""The processes of a task graph: its log, its coordinator, its workers, its reader."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import TypeAlias
 import msgspec
 
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock_lab.baselines.task_graph.barriers import Aligning
-from penstock_lab.baselines.task_graph.coordinator import Coordinating
-from penstock_lab.baselines.task_graph.log_process import Hosted
-from penstock_lab.baselines.task_graph.processes import Child
-from penstock_lab.baselines.task_graph.reader import Looked, Reading, Seen
+from penstock_lab.baselines.task_graph.log_process import LogJob
+from penstock_lab.baselines.task_graph.protocols.aligned.barriers import BarriersJob
+from penstock_lab.baselines.task_graph.protocols.transaction.coordinator import CoordinatorJob
+from penstock_lab.baselines.task_graph.reader import ReaderCount, ReaderJob, Seen
 from penstock_lab.baselines.task_graph.registry import Protocol, graph_named
-from penstock_lab.baselines.task_graph.sender import Sending, Sent
-from penstock_lab.baselines.task_graph.worker import Said, Working
+from penstock_lab.baselines.task_graph.sender import SenderJob, Sent
+from penstock_lab.baselines.task_graph.worker import WorkerJob, WorkerReport
+from penstock_lab.processes import JobChild
 
+PACKAGE = "penstock_lab.baselines.task_graph"
 LOOK_EVERY_S = 0.05
 _decode_seen = msgspec.msgpack.Decoder(list[Seen]).decode
 Address: TypeAlias = str
@@ -28,7 +29,7 @@ Address: TypeAlias = str
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What runs and how. `run` is a name that the log has not seen before."""
+    """A graph, its protocol and its pace. `run` is a name that the log has not seen before."""
 
     graph: str
     protocol: Protocol
@@ -40,12 +41,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class LogHost:
+class LogProcess:
     """A log in a process of its own; several graphs may run on it, one after the other."""
 
     folder: Path
     address: Address
-    child: Child = field(init=False)
+    child: JobChild = field(init=False)
 
     def __post_init__(self) -> None:
         # The path of a socket has at most 107 bytes, and the folder may be anywhere.
@@ -53,11 +54,9 @@ class LogHost:
         self.socket = self.sockets / "log"
         self.child = self._start()
 
-    def _start(self) -> Child:
-        hosted = Hosted(self.address, str(self.folder / "log"), str(self.socket))
-        child = Child(
-            "penstock_lab.baselines.task_graph.log_process", hosted, self.folder / "host.log"
-        )
+    def _start(self) -> JobChild:
+        job = LogJob(self.address, str(self.folder / "log"), str(self.socket))
+        child = JobChild(f"{PACKAGE}.log_process", job, self.folder / "log.log")
         child.wait_ready()
         return child
 
@@ -66,20 +65,20 @@ class LogHost:
         shutil.rmtree(self.sockets, ignore_errors=True)
 
 
-class Ensemble:
-    """One run of one graph over a host's log. Stop it."""
+class GraphRun:
+    """A run of a graph over the log of another process. Stop it."""
 
-    def __init__(self, plan: Plan, host: LogHost, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, plan: Plan, log: LogProcess, clock: Clock = SYSTEM_CLOCK) -> None:
         self.plan = plan
-        self._host = host
+        self._log = log
         self._clock = clock
-        self._folder = host.folder / plan.run
+        self._folder = log.folder / plan.run
         self._folder.mkdir()
-        self._coordinator_socket = host.sockets / plan.run
-        self._coordinator: Child | None = None
-        self._workers: list[Child] = []
-        self._jobs = self._working()
-        self._reader = self._child("penstock_lab.baselines.task_graph.reader", self._reading())
+        self._coordinator_socket = log.sockets / plan.run
+        self._coordinator: JobChild | None = None
+        self._workers: list[JobChild] = []
+        self._jobs = self._worker_jobs()
+        self._reader = self._child(f"{PACKAGE}.reader", self._reader_job())
         try:
             self._reader.wait_ready()
             self.start()
@@ -89,10 +88,8 @@ class Ensemble:
 
     def start(self) -> None:
         """The coordinator, if the protocol has one, and every worker."""
-        self._coordinator = self._coordinating()
-        self._workers = [
-            self._child("penstock_lab.baselines.task_graph.worker", job) for job in self._jobs
-        ]
+        self._coordinator = self._start_coordinator()
+        self._workers = [self._child(f"{PACKAGE}.worker", job) for job in self._jobs]
         for worker in self._workers:
             worker.wait_ready()
 
@@ -106,16 +103,16 @@ class Ensemble:
             self.start()
             return
         self._workers[number].kill()
-        worker = self._child("penstock_lab.baselines.task_graph.worker", self._jobs[number])
+        worker = self._child(f"{PACKAGE}.worker", self._jobs[number])
         self._workers[number] = worker
         worker.wait_ready()
 
-    def freeze_worker(self, number: int) -> Child:
+    def freeze_worker(self, number: int) -> JobChild:
         """SIGSTOP, then a new one in its place; the old one, which the caller may wake and must
         end. Not with aligned checkpoints, whose attempts begin together."""
         frozen = self._workers[number]
         frozen.freeze()
-        worker = self._child("penstock_lab.baselines.task_graph.worker", self._jobs[number])
+        worker = self._child(f"{PACKAGE}.worker", self._jobs[number])
         self._workers[number] = worker
         worker.wait_ready()
         return frozen
@@ -124,32 +121,32 @@ class Ensemble:
         """SIGKILL, then a new one. Of aligned checkpoints only with the whole graph."""
         assert self._coordinator is not None
         self._coordinator.kill()
-        self._coordinator = self._coordinating()
+        self._coordinator = self._start_coordinator()
 
     def sender(
         self, rate: int, seconds: float, *, seed: int, tick_ms: int = 10, is_paced: bool = True
-    ) -> Child:
+    ) -> JobChild:
         """Everything is made when this returns; tell it `go`."""
-        plan, log = self.plan, str(self._host.socket)
-        job = Sending(plan.graph, plan.run, log, rate, seconds, seed, tick_ms, is_paced)
-        child = self._child("penstock_lab.baselines.task_graph.sender", job)
+        plan, log = self.plan, str(self._log.socket)
+        job = SenderJob(plan.graph, plan.run, log, rate, seconds, seed, tick_ms, is_paced)
+        child = self._child(f"{PACKAGE}.sender", job)
         child.wait_ready()
         return child
 
-    def look(self) -> Looked:
+    def look(self) -> ReaderCount:
         """What the reader has seen so far."""
-        self._reader.tell("look")
-        return msgspec.json.decode(self._said(self._reader), type=Looked)
+        self._reader.tell(b"look")
+        return msgspec.json.decode(self._reader.wait_line(), type=ReaderCount)
 
     def seen(self) -> list[Seen]:
         path = self._folder / "seen"
-        self._reader.tell(f"keep {path}")
-        self._said(self._reader)
+        self._reader.tell(f"keep {path}".encode())
+        self._reader.wait_line()
         return _decode_seen(path.read_bytes())
 
     def check(self) -> None:
         """Raises if a process has ended by itself."""
-        for child in (*self._workers, self._reader, self._host.child, self._coordinator):
+        for child in (*self._workers, self._reader, self._log.child, self._coordinator):
             if child is not None and not child.is_running():
                 raise child.failed()
 
@@ -168,27 +165,27 @@ class Ensemble:
         """How often each task has committed since its worker was started. May be called twice."""
         commits: dict[str, int] = {}
         for worker in self._workers:
-            said = worker.stop()
-            if said:
-                commits.update(msgspec.json.decode(said, type=Said).commits)
+            report = worker.stop_for_report()
+            if report is not None:
+                commits.update(msgspec.json.decode(report, type=WorkerReport).commits)
         for child in (self._coordinator, self._reader):
             if child is not None:
                 child.stop()
         return commits
 
-    def _working(self) -> list[Working]:
+    def _worker_jobs(self) -> list[WorkerJob]:
         plan, phases = self.plan, random.Random(self.plan.seed)
         tasks = [
             (task.stage, task.number, phases.random())
             for task in graph_named(plan.graph).tasks(plan.run)
         ]
         return [
-            Working(
+            WorkerJob(
                 plan.graph,
                 plan.run,
                 plan.protocol,
                 tasks[number :: plan.workers],
-                str(self._host.socket),
+                str(self._log.socket),
                 plan.interval_ms,
                 str(self._coordinator_socket),
                 str(self._folder / "store"),
@@ -197,37 +194,30 @@ class Ensemble:
             for number in range(plan.workers)
         ]
 
-    def _reading(self) -> Reading:
+    def _reader_job(self) -> ReaderJob:
         plan = self.plan
-        return Reading(plan.graph, plan.run, plan.protocol, str(self._host.socket))
+        return ReaderJob(plan.graph, plan.run, plan.protocol, str(self._log.socket))
 
-    def _coordinating(self) -> Child | None:
-        plan, log, socket = self.plan, str(self._host.socket), str(self._coordinator_socket)
+    def _start_coordinator(self) -> JobChild | None:
+        plan, socket = self.plan, str(self._coordinator_socket)
+        log = str(self._log.socket)
         if plan.protocol == "transaction":
-            job: msgspec.Struct = Coordinating(plan.run, log, socket)
-            child = self._child("penstock_lab.baselines.task_graph.coordinator", job)
+            job: msgspec.Struct = CoordinatorJob(plan.run, log, socket)
+            child = self._child(f"{PACKAGE}.protocols.transaction.coordinator", job)
         elif plan.protocol == "aligned":
-            job = Aligning(plan.graph, plan.run, log, socket, plan.interval_ms)
-            child = self._child("penstock_lab.baselines.task_graph.barriers", job)
+            job = BarriersJob(plan.graph, plan.run, log, socket, plan.interval_ms)
+            child = self._child(f"{PACKAGE}.protocols.aligned.barriers", job)
         else:
             return None
         child.wait_ready()
         return child
 
-    def _child(self, module: str, job: msgspec.Struct) -> Child:
-        return Child(module, job, self._folder / f"{module.rpartition('.')[2]}.log")
-
-    def _said(self, child: Child) -> str:
-        line = child.line()
-        if not line:
-            raise child.failed()
-        return line
+    def _child(self, module: str, job: msgspec.Struct) -> JobChild:
+        return JobChild(module, job, self._folder / f"{module.rpartition('.')[2]}.log")
 
 
-def sent_by(child: Child) -> Sent:
+def sent_by(child: JobChild) -> Sent:
     """Wait for a sender's end, and what it reports."""
-    line = child.line()
-    if not line:
-        raise child.failed()
+    line = child.wait_line()
     child.stop()
     return msgspec.json.decode(line, type=Sent)

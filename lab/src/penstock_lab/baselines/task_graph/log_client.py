@@ -1,4 +1,4 @@
-"""The raw log from another process: the calls of `host`, as a task makes them."""
+"""The log from another process: the calls of `log_process`, as a task makes them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ OnEntries: TypeAlias = Callable[[list[Entry]], None]
 decode_entries = msgspec.msgpack.Decoder(list[Entry]).decode
 
 
-class Port:
-    """One connection to the host of a log; for one event loop."""
+class LogClient:
+    """A connection to the process of a log; for one event loop."""
 
     def __init__(self, calling: Calling) -> None:
         self._calling = calling
         self._calling.on_push = self._pushed
         self._readers: dict[int, OnEntries] = {}
         self.lost = calling.lost
-        """Also when the host can push no more; `check` says why."""
+        """Also when the log's process can push no more; `check` says why."""
         self._failure: PenstockError | None = None
 
     @staticmethod
-    async def open(path: Path) -> Port:
-        return Port(await call_to(path))
+    async def open(path: Path) -> LogClient:
+        return LogClient(await call_to(path))
 
     def append(
         self,
@@ -55,8 +55,8 @@ class Port:
         return decode_entries(await self._calling.call("entry", lsn))[0]
 
     async def aux(self, lsn: Lsn) -> bytes | None:
-        found: bytes | None = await self._calling.call("aux", lsn)
-        return found
+        aux: bytes | None = await self._calling.call("aux", lsn)
+        return aux
 
     async def set_aux(self, lsn: Lsn, aux: bytes) -> None:
         await self._calling.call("set_aux", lsn, aux)

@@ -1,7 +1,7 @@
 """The log of a task graph as a process of its own: `python -m …task_graph.log_process JSON`.
 
 Tasks, senders and readers are other processes and reach the log through a socket, so that killing
-one of them kills nothing else. The host decides nothing: it hands operations to the log.
+one of them kills nothing else. The process decides nothing: it hands operations to the log.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.follower import Follower
 from penstock_lab.baselines.task_graph.logs import open_log
-from penstock_lab.baselines.task_graph.processes import READY, ended_with_parent, first_of
 from penstock_lab.baselines.task_graph.socket_calls import Answering, answer_at
+from penstock_lab.processes import READY, ended_with_parent, first_of
 
 SWITCH_S = 0.0005
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Hosted(msgspec.Struct, frozen=True):
-    """Which log, and where its socket goes."""
+class LogJob(msgspec.Struct, frozen=True):
+    """The log to open, and where its socket goes."""
 
     log: str
     """A folder, or the address of a JetStream."""
@@ -41,8 +41,8 @@ class Hosted(msgspec.Struct, frozen=True):
     socket: str
 
 
-class Host:
-    """Answers the calls of `Port`."""
+class LogServer:
+    """The log as its clients call it: answers the calls of `LogClient`."""
 
     def __init__(self, log: LocalLog, loop: asyncio.AbstractEventLoop) -> None:
         self._log = log
@@ -112,8 +112,10 @@ class Host:
         )
 
     def _subscribe(self, caller: Answering, name: int, tags: list[str], after: int) -> None:
-        # One whose caller is gone may still be reading: it is kept until it has ended.
-        self._followers = {key: one for key, one in self._followers.items() if one.is_running}
+        # A follower whose caller is gone may still be reading: it is kept until it has ended.
+        self._followers = {
+            key: follower for key, follower in self._followers.items() if follower.is_running
+        }
         follower = Follower(self._log.subscribe(tags, Lsn(after)), caller, name, self._loop)
         self._followers[caller, name] = follower
         caller.on_lost.append(follower.close)
@@ -129,18 +131,18 @@ class Host:
 
     def _aux(self, lsn: int) -> bytes | None:
         with self._log.reading() as view:
-            found: bytes | None = view.aux(Lsn(lsn))
-            return found
+            aux: bytes | None = view.aux(Lsn(lsn))
+            return aux
 
     def _entry(self, lsn: int) -> bytes:
         with self._log.reading() as view:
-            found = view.entry(Lsn(lsn))
-            if found is None:
+            entry = view.entry(Lsn(lsn))
+            if entry is None:
                 raise BadCall(f"there is no entry {lsn}", code="unknown_entries")
-            return _encode([found])
+            return _encode([entry])
 
     def _page(self, tag: str, start: int, until: int, bytes_max: int) -> bytes:
-        found: list[Entry] = []
+        entries: list[Entry] = []
         size = 0
         with self._log.reading() as view:
             if start > 0:
@@ -150,9 +152,9 @@ class Host:
                     break
                 entry = view.entry(lsn)
                 if entry is not None:
-                    found.append(entry)
+                    entries.append(entry)
                     size += entry.head.payload_bytes
-        return _encode(found)
+        return _encode(entries)
 
 
 class _Done(Protocol):
@@ -174,24 +176,24 @@ def _pass_on(
         caller.refuse(number, error)
 
 
-async def serve(hosted: Hosted) -> None:
+async def serve(job: LogJob) -> None:
     """Until SIGTERM, or until the process that started this one is gone."""
     loop = asyncio.get_running_loop()
-    log = open_log(hosted.log, Path(hosted.folder))
-    host = Host(log, loop)
+    log = open_log(job.log, Path(job.folder))
+    log_server = LogServer(log, loop)
     try:
-        server = await answer_at(Path(hosted.socket), host.handle)
+        server = await answer_at(Path(job.socket), log_server.handle)
         stop = asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         print(READY, flush=True)
         await first_of(stop.wait(), ended_with_parent())
         server.close()
     finally:
-        host.close()
+        log_server.close()
         log.close()
 
 
 if __name__ == "__main__":
     # The writer and the readers' threads share one interpreter with the calls.
     sys.setswitchinterval(SWITCH_S)
-    asyncio.run(serve(msgspec.json.decode(sys.argv[1], type=Hosted)))
+    asyncio.run(serve(msgspec.json.decode(sys.argv[1], type=LogJob)))

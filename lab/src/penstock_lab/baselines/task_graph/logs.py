@@ -1,4 +1,4 @@
-"""Opens the log a task graph runs on: a folder of its own, or a JetStream."""
+"""Opening of the log a task graph runs on: a folder of its own, or a JetStream."""
 
 from __future__ import annotations
 

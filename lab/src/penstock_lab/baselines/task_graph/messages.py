@@ -1,6 +1,6 @@
-"""What the entries of a task graph carry: rows, changes of state, and the words of each protocol.
+"""Payloads of a task graph's entries: rows, changes of state, and the words of each protocol.
 
-Every payload here is MessagePack, told apart by its first field. Markers and take-overs are not
+Every payload here is MessagePack, known by its first field. Markers and take-overs are not
 here: they are the control records of `penstock.model.task_records`, with what a task adds to them.
 """
 
@@ -31,7 +31,7 @@ class Rows(msgspec.Struct, frozen=True, array_like=True, tag="rows"):
 
 
 class Changes(msgspec.Struct, frozen=True, array_like=True, tag="changes"):
-    """What changed in the state of a task, the last value of each key."""
+    """Changes in the state of a task, the last value of each key."""
 
     changes: list[Any]
 
@@ -53,7 +53,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot"):
 class Step(msgspec.Struct, frozen=True, array_like=True, tag="step"):
     """A step of a transaction on the coordinator's own stream."""
 
-    what: str
+    kind: str
     """`begin` an instance, `register` substreams, `prepare` to commit, `done`."""
     task: str
     instance: Instance

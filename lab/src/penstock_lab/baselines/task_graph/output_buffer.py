@@ -1,4 +1,4 @@
-"""Rows on their way out: one buffer for each output substream, as bytes already."""
+"""Output buffers of a task: its rows as bytes, one buffer for each output substream."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ARRAY = struct.Struct(">BI")
 _ARRAY_32 = 0xDD
 
 
-class Outbox:
-    """Buffers by substream. `put` says when one is full; then it is the caller's turn."""
+class OutputBuffer:
+    """Buffers by substream. `put` says when a buffer is full; then it is the caller's turn."""
 
     def __init__(self, substreams: int, buffer_bytes: int = BUFFER_BYTES) -> None:
         self._buffers = [bytearray() for _ in range(substreams)]

@@ -1,4 +1,4 @@
-"""The reader outside: `python -m …task_graph.reader JSON`.
+"""The outside reader: `python -m …task_graph.reader JSON`.
 
 Follows the answer of a graph and notes when each row becomes visible under the protocol's promise:
 with a marker or a commit record, with the checkpoint that covers it, or, for `unsafe`, at once.
@@ -19,19 +19,20 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.log.contract import Entry
 from penstock.log.raw.classify import Bounds, Classifier
 from penstock_lab.baselines.task_graph.graph import checkpoints_tag
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Completed, Restored, Rows, decode
-from penstock_lab.baselines.task_graph.processes import READY
 from penstock_lab.baselines.task_graph.registry import Protocol as Name
 from penstock_lab.baselines.task_graph.registry import graph_named
 from penstock_lab.baselines.task_graph.replay import payloads, settled
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import READY, first_in_line
 
 EVERYTHING = Bounds(unknown_max=1 << 40, unknown_bytes_max=1 << 40)
 """Rows that wait are kept like those that were seen: this reader's memory is the bound of both."""
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ReaderJob(msgspec.Struct, frozen=True):
+    """Which answer to read, of which run, by which protocol, from which log."""
+
     graph: str
     run: str
     protocol: Name
@@ -45,7 +46,7 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     rows: list[Any]
 
 
-class Looked(msgspec.Struct, frozen=True):
+class ReaderCount(msgspec.Struct, frozen=True):
     """How much has been seen, and when the last of it."""
 
     rows: int
@@ -53,7 +54,7 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class Visible(Protocol):
-    """Decides what is visible now that an entry is known."""
+    """A rule that says which rows are visible now that an entry is known."""
 
     def shown_by(self, entry: Entry) -> Sequence[bytes]: ...
 
@@ -83,14 +84,14 @@ class Checkpointed:
         self._attempt = 0
 
     def shown_by(self, entry: Entry) -> Sequence[bytes]:
-        found = decode(entry.payload)
+        message = decode(entry.payload)
         attempt = entry.head.instance or 0
-        if isinstance(found, Restored):
+        if isinstance(message, Restored):
             self._waiting, self._attempt = {}, attempt
-        elif isinstance(found, Rows) and attempt == self._attempt:
-            self._waiting.setdefault(found.epoch, []).append(entry.payload)
-        elif isinstance(found, Completed):
-            ready = sorted(epoch for epoch in self._waiting if epoch <= found.epoch)
+        elif isinstance(message, Rows) and attempt == self._attempt:
+            self._waiting.setdefault(message.epoch, []).append(entry.payload)
+        elif isinstance(message, Completed):
+            ready = sorted(epoch for epoch in self._waiting if epoch <= message.epoch)
             return [payload for epoch in ready for payload in self._waiting.pop(epoch)]
         return []
 
@@ -106,7 +107,7 @@ def visible_under(protocol: Name) -> Visible:
 
 
 class Reader:
-    """Keeps what it has seen in memory."""
+    """The rows seen so far, in memory."""
 
     def __init__(self, protocol: Name, clock: Clock) -> None:
         self._visible = visible_under(protocol)
@@ -118,28 +119,28 @@ class Reader:
         at_us = round(self._clock.monotonic_s() * 1e6)
         for entry in entries:
             for payload in self._visible.shown_by(entry):
-                found = decode(payload)
-                assert isinstance(found, Rows)  # nothing else is shown
-                assert isinstance(found.rows, list)
-                self.seen.append(Seen(at_us, found.rows))
-                self.rows += len(found.rows)
+                message = decode(payload)
+                assert isinstance(message, Rows)  # nothing else is shown
+                assert isinstance(message.rows, list)
+                self.seen.append(Seen(at_us, message.rows))
+                self.rows += len(message.rows)
 
-    def looked(self) -> Looked:
-        return Looked(self.rows, self.seen[-1].at_us if self.seen else 0)
+    def looked(self) -> ReaderCount:
+        return ReaderCount(self.rows, self.seen[-1].at_us if self.seen else 0)
 
 
-async def read(job: Reading, clock: Clock = SYSTEM_CLOCK) -> None:
+async def read(job: ReaderJob, clock: Clock = SYSTEM_CLOCK) -> None:
     graph = graph_named(job.graph)
     reader = Reader(job.protocol, clock)
-    port = await Port.open(Path(job.log))
+    log = await LogClient.open(Path(job.log))
     tags = graph.tags(job.run, graph.answer)
     if job.protocol == "aligned":
         tags = (*tags, checkpoints_tag(job.run))
-    await port.subscribe(tags, 0, reader.receive)
+    await log.subscribe(tags, 0, reader.receive)
     first_in_line()
     print(READY, flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
-        port.check()
+        log.check()
         word, _, path = line.strip().partition(" ")
         if word == "keep":
             Path(path).write_bytes(msgspec.msgpack.encode(reader.seen))
@@ -147,4 +148,4 @@ async def read(job: Reading, clock: Clock = SYSTEM_CLOCK) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(read(msgspec.json.decode(sys.argv[1], type=Reading)))
+    asyncio.run(read(msgspec.json.decode(sys.argv[1], type=ReaderJob)))

@@ -18,20 +18,19 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import TryAgain
 from penstock.model.ids import Lsn
 from penstock_lab.baselines.task_graph.graph import Graph
-from penstock_lab.baselines.task_graph.log_client import Port
-from penstock_lab.baselines.task_graph.processes import READY
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.registry import graph_named
 from penstock_lab.baselines.task_graph.sources import load_of, stamped, ticks
 from penstock_lab.percentiles import percentile
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import READY, first_in_line
 
 LEAD_S = 0.25
 RETRY_S = 0.02
 NEAR_S = 0.002
 
 
-class Sending(msgspec.Struct, frozen=True):
-    """What is sent, where to, and how fast; with `is_paced` false as fast as it goes."""
+class SenderJob(msgspec.Struct, frozen=True):
+    """The rows to send, where to, and how fast; with `is_paced` false as fast as it goes."""
 
     graph: str
     run: str
@@ -44,7 +43,7 @@ class Sending(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What was sent. Times in microseconds of the machine's monotonic clock."""
+    """The report of a sender. Times in microseconds of the machine's monotonic clock."""
 
     started_us: int
     ended_us: int
@@ -56,12 +55,12 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Lane:
-    """Appends under way; one that the log had no room for is sent again under its number."""
+    """Appends under way; an append that the log had no room for is sent again under its number."""
 
-    def __init__(self, job: Sending, graph: Graph, port: Port, clock: Clock) -> None:
+    def __init__(self, job: SenderJob, graph: Graph, log: LogClient, clock: Clock) -> None:
         self._tags = graph.tags(job.run, graph.source)
         self._producer = f"{job.run}.sender"
-        self._port = port
+        self._log = log
         self._clock = clock
         self.took_ms: list[float] = []
 
@@ -70,7 +69,7 @@ class Lane:
 
     def _append(self, number: int, payload: bytes) -> asyncio.Future[Lsn]:
         tag = self._tags[number % len(self._tags)]
-        return self._port.append((tag,), payload, producer=self._producer, seq=number)
+        return self._log.append((tag,), payload, producer=self._producer, seq=number)
 
     async def _send(self, number: int, payload: bytes, answer: asyncio.Future[Lsn]) -> None:
         began_s = self._clock.monotonic_s()
@@ -86,10 +85,10 @@ class Lane:
         self.took_ms.append((self._clock.monotonic_s() - began_s) * 1000)
 
 
-async def send(job: Sending, clock: Clock = SYSTEM_CLOCK) -> Sent:
+async def send(job: SenderJob, clock: Clock = SYSTEM_CLOCK) -> Sent:
     graph = graph_named(job.graph)
     made = ticks(job.graph, load_of(job.graph, job.rate, job.seconds, job.seed, job.tick_ms))
-    lane = Lane(job, graph, await Port.open(Path(job.log)), clock)
+    lane = Lane(job, graph, await LogClient.open(Path(job.log)), clock)
     print(READY, flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     lead_s = LEAD_S + len(made) * 1e-4 if job.is_paced else 0.0
@@ -123,5 +122,5 @@ async def send(job: Sending, clock: Clock = SYSTEM_CLOCK) -> Sent:
 
 
 if __name__ == "__main__":
-    sent = asyncio.run(send(msgspec.json.decode(sys.argv[1], type=Sending)))
+    sent = asyncio.run(send(msgspec.json.decode(sys.argv[1], type=SenderJob)))
     print(msgspec.json.encode(sent).decode("ascii"), flush=True)

@@ -1,6 +1,6 @@
-"""Calls between processes of one machine: frames of MessagePack on a socket, many under way.
+"""Calls between processes of one machine: messages of MessagePack on a socket, many under way.
 
-A frame is its length and then `[call, …]`. A caller numbers its calls from 1 and gets the number
+A message is its length and then `[call, …]`. A caller numbers its calls from 1 and gets the number
 back with the answer; 0 is a push, which nobody asked for by number, or a call that asks for no
 answer.
 """
@@ -18,19 +18,19 @@ import msgspec
 
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, from_wire, to_wire
 
-FRAME_BYTES_MAX = 256 << 20
+MESSAGE_BYTES_MAX = 256 << 20
 _LENGTH = struct.Struct("<I")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
 
-def framed(body: Any) -> bytes:
+def encoded_message(body: Any) -> bytes:
     encoded = _encode(body)
     return _LENGTH.pack(len(encoded)) + encoded
 
 
-class Frames:
-    """Cuts a stream of bytes into frames."""
+class MessageDecoder:
+    """Cuts a stream of bytes into messages."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -40,8 +40,8 @@ class Frames:
         start = 0
         while len(self._bytes) - start >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(self._bytes, start)
-            if size > FRAME_BYTES_MAX:
-                raise BadCall(f"a frame of {size} bytes is not one of ours", code="bad_request")
+            if size > MESSAGE_BYTES_MAX:
+                raise BadCall(f"a message of {size} bytes is not one of ours", code="bad_request")
             end = start + _LENGTH.size + size
             if len(self._bytes) < end:
                 break
@@ -55,7 +55,7 @@ class Answering(asyncio.Protocol):
 
     def __init__(self, handle: Callable[[Answering, int, str, list[Any]], None]) -> None:
         self._handle = handle
-        self._frames = Frames()
+        self._decoder = MessageDecoder()
         self._transport: asyncio.Transport | None = None
         self._is_full = False
         self._untaken: list[Callable[[], None]] = []
@@ -88,7 +88,7 @@ class Answering(asyncio.Protocol):
             call()
 
     def data_received(self, data: bytes) -> None:
-        for number, name, *arguments in self._frames.feed(data):
+        for number, name, *arguments in self._decoder.feed(data):
             try:
                 self._handle(self, number, name, arguments)
             except PenstockError as error:
@@ -96,32 +96,32 @@ class Answering(asyncio.Protocol):
 
     def answer(self, number: int, value: Any) -> None:
         if number:
-            self._write(framed([number, True, value]))
+            self._write(encoded_message([number, True, value]))
 
     def refuse(self, number: int, error: BaseException) -> None:
         if number:
-            self._write(framed([number, False, _on_wire(error)]))
+            self._write(encoded_message([number, False, _on_wire(error)]))
 
     def fail(self, name: int, error: BaseException) -> None:
         """Nothing more will be pushed as `name`: say why, and hang up."""
-        self._write(framed([0, name, None, _on_wire(error)]))
+        self._write(encoded_message([0, name, None, _on_wire(error)]))
         if self._transport is not None:
             self._transport.close()
 
     def push(self, body: bytes) -> None:
-        """A frame made elsewhere, of `[0, …]`."""
+        """A message made elsewhere, of `[0, …]`."""
         self._write(body)
 
-    def _write(self, frame: bytes) -> None:
+    def _write(self, message: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(frame)
+            self._transport.write(message)
 
 
 class Calling(asyncio.Protocol):
     """The side that calls. When the connection is lost, what is under way fails with `TryAgain`."""
 
     def __init__(self) -> None:
-        self._frames = Frames()
+        self._decoder = MessageDecoder()
         self._transport: asyncio.Transport | None = None
         self._open: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
@@ -142,7 +142,7 @@ class Calling(asyncio.Protocol):
                 future.set_exception(_gone())
 
     def data_received(self, data: bytes) -> None:
-        for number, *rest in self._frames.feed(data):
+        for number, *rest in self._decoder.feed(data):
             if number == 0:
                 self.on_push(rest)
                 continue
@@ -163,13 +163,13 @@ class Calling(asyncio.Protocol):
             return future
         self._number += 1
         self._open[self._number] = future
-        self._transport.write(framed([self._number, name, *arguments]))
+        self._transport.write(encoded_message([self._number, name, *arguments]))
         return future
 
     def tell(self, name: str, *arguments: Any) -> None:
         """A call that asks for no answer, and is lost with the connection."""
         if self._transport is not None:
-            self._transport.write(framed([0, name, *arguments]))
+            self._transport.write(encoded_message([0, name, *arguments]))
 
     def close(self) -> None:
         if self._transport is not None:

@@ -56,14 +56,14 @@ def stamped(tick: Tick, sent_us: int) -> bytes:
 
 
 def micros(rows: pa.RecordBatch, name: str) -> list[int]:
-    found: list[int] = rows.column(name).cast(pa.int64()).to_pylist()
-    return found
+    values: list[int] = rows.column(name).cast(pa.int64()).to_pylist()
+    return values
 
 
 def _rows(graph: str, stream: str, rows: pa.RecordBatch, at_us: Sequence[int]) -> list[Unsent]:
     def column(name: str) -> list[object]:
-        found: list[object] = rows.column(name).to_pylist()
-        return found
+        values: list[object] = rows.column(name).to_pylist()
+        return values
 
     def repeated(value: object) -> list[object]:
         return [value] * rows.num_rows

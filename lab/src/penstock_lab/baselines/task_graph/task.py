@@ -1,4 +1,4 @@
-"""A task that runs: takes entries in, processes them, and sends on what comes of it.
+"""A task of a graph: takes entries in, processes them, and sends on what comes of it.
 
 What differs between protocols is when an input counts, how a batch is committed, and how a task
 comes back; each is a class of its own below this one. Single-threaded: everything happens on the
@@ -18,9 +18,9 @@ from penstock.log.contract import Entry
 from penstock.log.raw.classify import Bounds, Classifier, Committed, Recall
 from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.graph import Graph, Task, stream_tag
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Changes, Row, Rows, decode, encode
-from penstock_lab.baselines.task_graph.output_buffer import Outbox
+from penstock_lab.baselines.task_graph.output_buffer import OutputBuffer
 from penstock_lab.baselines.task_graph.replay import is_whole, payloads, read_again, settled
 from penstock_lab.baselines.task_graph.state import State
 
@@ -29,7 +29,7 @@ DELAY_US = 4_000_000
 SWEEP_US = 1_000_000
 RETRY_S = 0.02
 WAITING_BYTES_MAX = 64 << 20
-"""Of input that came while a task was paused: at that much the log's host is asked to hold."""
+"""Of input that came while a task was paused: at that much the log's process is asked to hold."""
 WAITING_BYTES = 256
 """What an entry takes besides its payload, about."""
 CLOCKS = "clock"
@@ -59,9 +59,11 @@ class TaskRun(ABC):
     bounds = Bounds()
     """How much of its input a task remembers that no marker has settled; the rest is read again."""
 
-    def __init__(self, graph: Graph, task: Task, port: Port, timing: Timing, clock: Clock) -> None:
+    def __init__(
+        self, graph: Graph, task: Task, log: LogClient, timing: Timing, clock: Clock
+    ) -> None:
         stage = graph.stage(task.stage)
-        self.graph, self.task, self.port, self.timing, self.clock = graph, task, port, timing, clock
+        self.graph, self.task, self.log, self.timing, self.clock = graph, task, log, timing, clock
         self.operator = stage.make()
         self.is_stateful = stage.is_stateful
         self.state = State()
@@ -70,7 +72,7 @@ class TaskRun(ABC):
         self.producers = {
             name: number for number, name in enumerate(graph.producers(task.run, stage.reads))
         }
-        self.outbox = Outbox(len(self.out_tags))
+        self.output = OutputBuffer(len(self.out_tags))
         self.instance = Instance(0)
         self.seq = 0
         self.is_dirty = False
@@ -131,30 +133,30 @@ class TaskRun(ABC):
         self._count(entries)
 
     def _count(self, waiting: Sequence[Entry]) -> None:
-        """Of what waits, and have the host hold while it is too much."""
+        """Count what waits, and have the log's process hold while it is too much."""
         self._waiting_bytes += sum(WAITING_BYTES + len(entry.payload) for entry in waiting)
         is_full = self._waiting_bytes >= WAITING_BYTES_MAX
         if is_full != self._is_holding:
             self._is_holding = is_full
-            self.port.hold(self.receive, is_full)
+            self.log.hold(self.receive, is_full)
 
     def take_settled(self, inputs: Classifier, entries: Sequence[Entry]) -> None:
         """Process what a marker or commit record makes count. Where the classifier had no room for
         it, it is read again, and what comes later waits for that; `caught_up` waits for it too."""
         for place, entry in enumerate(entries):
-            found = settled(inputs, entry)
-            if not is_whole(found):
+            kept = settled(inputs, entry)
+            if not is_whole(kept):
                 self.pause()
                 self.put_back(entries[place + 1 :])
-                self._reading = asyncio.ensure_future(self._read_again(inputs, entry, found))
+                self._reading = asyncio.ensure_future(self._read_again(inputs, entry, kept))
                 return
-            for payload in payloads(found):
+            for payload in payloads(kept):
                 self.process(payload, entry.head.producer)
 
     async def _read_again(
-        self, inputs: Classifier, entry: Entry, found: Sequence[Committed | Recall]
+        self, inputs: Classifier, entry: Entry, kept: Sequence[Committed | Recall]
     ) -> None:
-        for payload in await read_again(self.port, self.in_tag, inputs, found):
+        for payload in await read_again(self.log, self.in_tag, inputs, kept):
             self.process(payload, entry.head.producer)
         self._reading = None
         self.resume()
@@ -165,20 +167,20 @@ class TaskRun(ABC):
             await self._reading
 
     def process(self, payload: bytes, producer: str | None) -> None:
-        """Rows that count."""
-        found = decode(payload)
-        assert isinstance(found, Rows)  # nothing else is on a substream and counts
-        self.process_rows(found, producer)
+        """Process the payload of rows that count."""
+        rows = decode(payload)
+        assert isinstance(rows, Rows)  # nothing else is on a substream and counts
+        self.process_rows(rows, producer)
 
-    def process_rows(self, found: Rows, producer: str | None) -> None:
-        assert isinstance(found.rows, list)  # bytes as they are only on the way out
+    def process_rows(self, batch: Rows, producer: str | None) -> None:
+        assert isinstance(batch.rows, list)  # bytes as they are only on the way out
         self.is_dirty = True
-        self.operator.process(found.rows, self.state, self.emit)
-        self._pass_time(self.producers.get(producer or "", 0), found.clock_us)
+        self.operator.process(batch.rows, self.state, self.emit)
+        self._pass_time(self.producers.get(producer or "", 0), batch.clock_us)
 
     def emit(self, key: int, row: Row) -> None:
         substream = key % len(self.out_tags)
-        if self.outbox.put(substream, row) and self.may_send(substream):
+        if self.output.put(substream, row) and self.may_send(substream):
             self._send_rows(substream)
 
     def may_send(self, substream: int) -> bool:
@@ -220,17 +222,17 @@ class TaskRun(ABC):
         )
 
     def _append(self, tags: Sequence[str], payload: bytes, seq: int) -> asyncio.Future[Lsn]:
-        return self.port.append(
+        return self.log.append(
             tags, payload, producer=self.task.name, instance=self.instance, seq=seq
         )
 
     def _send_rows(self, substream: int) -> None:
-        payload = self.outbox.take(substream, self.clock_us, self.epoch)
+        payload = self.output.take(substream, self.clock_us, self.epoch)
         self.send((self.out_tags[substream],), payload)
 
     def send_outputs(self) -> None:
         """Every row that is buffered."""
-        for substream in self.outbox.filled:
+        for substream in self.output.filled:
             self._send_rows(substream)
 
     def send_all(self) -> None:
@@ -241,12 +243,12 @@ class TaskRun(ABC):
             self.send((self.task.changes_tag,), encode(Changes(changes)))
 
     async def sent(self) -> Lsn:
-        """Wait until all that was sent is durable; where the last of it is. One that the log had
-        no room for is sent again under its number, so that it cannot be there twice."""
+        """Wait until all that was sent is durable; where the last of it is. An entry that the
+        log had no room for is sent again under its number, so that it cannot be there twice."""
         last = Lsn(0)
         sent, self._sent = self._sent, []
-        for one in sent:
-            answer = one.answer
+        for entry in sent:
+            answer = entry.answer
             while True:
                 try:
                     last = Lsn(await answer)
@@ -255,5 +257,5 @@ class TaskRun(ABC):
                     if error.code == "gone":
                         raise
                     await asyncio.sleep(RETRY_S)
-                    answer = self._append(one.tags, one.payload, one.seq)
+                    answer = self._append(entry.tags, entry.payload, entry.seq)
         return last

@@ -18,18 +18,20 @@ import msgspec
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import PenstockError
 from penstock_lab.baselines.task_graph.graph import Task
-from penstock_lab.baselines.task_graph.log_client import Port
-from penstock_lab.baselines.task_graph.processes import READY, ended_with_parent, first_of
-from penstock_lab.baselines.task_graph.protocols.aligned import AlignedRun, Store
+from penstock_lab.baselines.task_graph.log_client import LogClient
+from penstock_lab.baselines.task_graph.protocols.aligned.store import CheckpointStore
+from penstock_lab.baselines.task_graph.protocols.aligned.task import AlignedRun
+from penstock_lab.baselines.task_graph.protocols.coordinator_client import CoordinatorClient
 from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
-from penstock_lab.baselines.task_graph.protocols.transaction import Coordinated, TransactionRun
+from penstock_lab.baselines.task_graph.protocols.transaction.task import TransactionRun
 from penstock_lab.baselines.task_graph.protocols.unsafe import UnsafeRun
 from penstock_lab.baselines.task_graph.registry import Protocol, graph_named
 from penstock_lab.baselines.task_graph.task import TaskRun, Timing
+from penstock_lab.processes import READY, ended_with_parent, first_of
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What a worker says when it ends, by task; `recovered_ms` is until all of them were back."""
+class WorkerReport(msgspec.Struct, frozen=True):
+    """The report of a worker at its end, by task; `recovered_ms` is until all of them were back."""
 
     commits: dict[str, int]
     instances: dict[str, int]
@@ -37,8 +39,8 @@ class Said(msgspec.Struct, frozen=True):
     recovered_ms: float
 
 
-class Working(msgspec.Struct, frozen=True):
-    """What a worker runs. `tasks` by stage and number, each with its phase."""
+class WorkerJob(msgspec.Struct, frozen=True):
+    """The tasks of a worker. `tasks` are by stage and number, each with its phase."""
 
     graph: str
     run: str
@@ -51,31 +53,31 @@ class Working(msgspec.Struct, frozen=True):
     checkpoint_s: float = 0.0
 
 
-def runs_of(job: Working, port: Port, clock: Clock = SYSTEM_CLOCK) -> list[TaskRun]:
+def runs_of(job: WorkerJob, log: LogClient, clock: Clock = SYSTEM_CLOCK) -> list[TaskRun]:
     graph = graph_named(job.graph)
-    coordinator = Coordinated(Path(job.coordinator))
+    coordinator = CoordinatorClient(Path(job.coordinator))
     made: list[TaskRun] = []
     for stage, number, phase in job.tasks:
         task = Task(job.run, stage, number)
         timing = Timing(job.interval_ms / 1000, phase, job.checkpoint_s)
         match job.protocol:
             case "marker":
-                made.append(MarkerRun(graph, task, port, timing, clock, uuid.uuid4().hex))
+                made.append(MarkerRun(graph, task, log, timing, clock, uuid.uuid4().hex))
             case "transaction":
-                made.append(TransactionRun(graph, task, port, timing, clock, coordinator))
+                made.append(TransactionRun(graph, task, log, timing, clock, coordinator))
             case "aligned":
-                store = Store(Path(job.store))
-                made.append(AlignedRun(graph, task, port, timing, clock, coordinator, store))
+                store = CheckpointStore(Path(job.store))
+                made.append(AlignedRun(graph, task, log, timing, clock, coordinator, store))
             case "unsafe":
-                made.append(UnsafeRun(graph, task, port, timing, clock))
+                made.append(UnsafeRun(graph, task, log, timing, clock))
     return made
 
 
-async def work(job: Working) -> None:
+async def work(job: WorkerJob) -> None:
     """Until SIGTERM, a failure, or until the log or the process that started this one is gone."""
     began_s = SYSTEM_CLOCK.monotonic_s()
-    port = await Port.open(Path(job.log))
-    runs = runs_of(job, port)
+    log = await LogClient.open(Path(job.log))
+    runs = runs_of(job, log)
     await asyncio.gather(*(run.recover() for run in runs))
     recovered_ms = (SYSTEM_CLOCK.monotonic_s() - began_s) * 1000
     gc.freeze()
@@ -83,23 +85,23 @@ async def work(job: Working) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     print(READY, flush=True)
     tasks = [asyncio.ensure_future(run.run()) for run in runs]
-    await first_of(stop.wait(), ended_with_parent(), port.lost, *tasks)
-    port.check()
+    await first_of(stop.wait(), ended_with_parent(), log.lost, *tasks)
+    log.check()
     for task in tasks:
         if task.done():
             task.result()
-    said = Said(
+    report = WorkerReport(
         {run.task.name: run.commits for run in runs},
         {run.task.name: run.instance for run in runs},
         {run.task.name: run.changes_replayed for run in runs},
         recovered_ms,
     )
-    print(msgspec.json.encode(said).decode("ascii"), flush=True)
+    print(msgspec.json.encode(report).decode("ascii"), flush=True)
 
 
 if __name__ == "__main__":
     try:
-        asyncio.run(work(msgspec.json.decode(sys.argv[1], type=Working)))
+        asyncio.run(work(msgspec.json.decode(sys.argv[1], type=WorkerJob)))
     except PenstockError as error:
         print(f"error: {error.message}", file=sys.stderr)
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""What each query should have written, as SQL over the tables of `committed`.
+"""Answers each query should have written, as SQL over the tables of `committed`.
 
 Written apart from the queries, in other words and from their description, so that a slip in one
 is not repeated in the other.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from penstock.errors import BadCall
-from penstock_lab.oracle.answers import ads, chains, nexmark, roads, tasks
+from penstock_lab.oracle.answers import ads, cluster, demo, linear_road, nexmark
 from penstock_lab.queries import Query, Stage
 
 Answer: TypeAlias = Callable[[Query], str]
@@ -19,40 +19,46 @@ EXPECTED: Mapping[str, Answer] = {
     "q1": nexmark.q1,
     "q2": nexmark.q2,
     "q3": nexmark.q3,
-    "q4_changes": chains.q4_changes,
-    "q4": chains.q4,
+    "q4_changes": nexmark.q4_changes,
+    "q4": nexmark.q4,
     "q5": nexmark.q5,
-    "q6_winners": chains.q6_winners,
-    "q6": chains.q6,
+    "q6_winners": nexmark.q6_winners,
+    "q6": nexmark.q6,
     "q7": nexmark.q7,
     "q8": nexmark.q8,
     "q13": nexmark.q13,
     "q18": nexmark.q18,
     "q19": nexmark.q19,
     "q20": nexmark.q20,
-    "lr_join": roads.lr_join,
-    "lr_speed": roads.lr_speed,
-    "lr_count": roads.lr_count,
-    "cm_category": tasks.cm_category,
-    "cm_job": tasks.cm_job,
+    "lr_join": linear_road.lr_join,
+    "lr_speed": linear_road.lr_speed,
+    "lr_count": linear_road.lr_count,
+    "cm_category": cluster.cm_category,
+    "cm_job": cluster.cm_job,
     "ysb": ads.ysb,
+    "auction_totals": demo.auction_totals,
+    "category_leaders": demo.category_leaders,
 }
-TRUTHS: Mapping[str, Answer] = {"q4": chains.q4_truth, "q6": chains.q6_truth}
+TRUTHS: Mapping[str, Answer] = {
+    "q4": nexmark.q4_truth,
+    "q6": nexmark.q6_truth,
+    "category_leaders": demo.category_leaders_truth,
+}
 
 
 def expected(query: Query, stage: Stage) -> str:
     """The rows the stage should have written, each with its `_batch`."""
     # A query of one stage carries its window in its name; the text is the family's.
     name = query.family if stage.name == query.name else stage.name
-    return _found(EXPECTED, name)(query)
+    return _answer(EXPECTED, name)(query)
 
 
 def truth(query: Query) -> str:
     """The view of a chain over what its first stage had read up to the batch `upto`."""
-    return _found(TRUTHS, query.family)(query)
+    return _answer(TRUTHS, query.family)(query)
 
 
-def _found(answers: Mapping[str, Answer], name: str) -> Answer:
+def _answer(answers: Mapping[str, Answer], name: str) -> Answer:
     answer = answers.get(name)
     if answer is None:
         raise BadCall(

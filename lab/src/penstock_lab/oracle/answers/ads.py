@@ -1,4 +1,4 @@
-"""The Yahoo streaming benchmark, with the table `campaigns` in place of Redis."""
+"""Answers of the Yahoo streaming benchmark, with the table `campaigns` in place of Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sizes of a query's windows, for SQL."""
+"""Window sizes of a query, for SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks campaigns up in Redis from Spark's Python workers.
+"""Campaigns, looked up in Redis from Spark's Python workers.
 
 A worker keeps one connection per address for as long as it lives, and the campaigns it has seen, up
 to `CACHE_ADS_MAX`; beyond that it forgets the one it has not used for longest. What is not cached
@@ -33,15 +33,15 @@ class Cache:
     ) -> list[str]:
         """The campaign of each ad; `ask` is called once, with the ads not known, or not at all."""
         missing = [ad for ad in dict.fromkeys(ads) if ad not in self._known]
-        found = dict(zip(missing, ask(missing), strict=True)) if missing else {}
-        lost = [ad for ad, campaign in found.items() if campaign is None]
+        answered = dict(zip(missing, ask(missing), strict=True)) if missing else {}
+        lost = [ad for ad, campaign in answered.items() if campaign is None]
         if lost:
             raise BadCall(
                 f"{len(lost)} ads have no campaign, the first is {lost[0]}; fill the store with "
                 "every ad and its campaign before the query starts",
                 code="unknown_ad",
             )
-        answer = [str(found[ad]) if ad in found else self._known[ad] for ad in ads]
+        answer = [str(answered[ad]) if ad in answered else self._known[ad] for ad in ads]
         for ad, campaign in zip(ads, answer, strict=True):
             self._known[ad] = campaign
             self._known.move_to_end(ad)

@@ -30,12 +30,12 @@ def query(*, redis: str = REDIS) -> Query:
 
     def build(frames: Frames) -> DataFrame:
         views = frames["ads"].where(f.col("event_type") == "view")
-        found = views.select("ad_id", "event_time", "sent_at").mapInArrow(
+        with_campaign = views.select("ad_id", "event_time", "sent_at").mapInArrow(
             lookup, "campaign_id string, event_time timestamp, sent_at timestamp"
         )
         return (
             # After the lookup, because a Python operator's output carries no watermark.
-            found.withWatermark("event_time", seconds(DELAY_S))
+            with_campaign.withWatermark("event_time", seconds(DELAY_S))
             .groupBy(f.window("event_time", seconds(RANGE_S)), "campaign_id")
             .agg(f.count("*").alias("views"), f.max("sent_at").alias("sent_at"))
             .select("campaign_id", f.col("window.start").alias("starts_at"), "views", "sent_at")

@@ -38,9 +38,9 @@ def _build(frames: Frames, range_s: int, slide_s: int) -> DataFrame:
     )
     gathered = f.collect_list(f.struct("cpu", "category", "sent_at"))
     windows = sums.groupBy("window").agg(f.sort_array(gathered).alias("categories"))
-    ranked = windows.select("window", f.posexplode("categories").alias("place", "one"))
+    ranked = windows.select("window", f.posexplode("categories").alias("place", "sum"))
     return ranked.select(
         f.col("window.start").alias("starts_at"),
         (f.col("place") + 1).cast("bigint").alias("rank"),
-        *("one.category", "one.cpu", "one.sent_at"),
+        *("sum.category", "sum.cpu", "sum.sent_at"),
     )

@@ -37,21 +37,21 @@ def _build(frames: Frames, range_s: int, slide_s: int) -> DataFrame:
     # The end of the last window a report is in: who reports before it shares that window.
     until = f.timestamp_micros(at_us - at_us % slide_us + range_s * 1_000_000)
     segment = f.floor(f.col("position") / SEGMENT_FEET).cast("int")
-    one = reports.select(
+    report = reports.select(
         *("at", "vehicle", "speed", "highway", "lane", "direction"),
         segment.alias("segment"),
         until.alias("until"),
         "sent_at",
     )
-    other = reports.select(
+    seen_report = reports.select(
         f.col("vehicle").alias("seen_vehicle"),
         f.col("at").alias("seen_at"),
         until.alias("seen_until"),
         f.col("sent_at").alias("seen_sent_at"),
     )
     span = f.expr(f"interval {range_s} seconds")
-    pairs = one.join(
-        other,
+    pairs = report.join(
+        seen_report,
         (f.col("vehicle") == f.col("seen_vehicle"))
         & (f.col("at") < f.col("seen_until"))
         & (f.col("seen_at") < f.col("until"))

@@ -1,4 +1,4 @@
-"""What is known of one auction and the bids on it: the decisions of Q4 and Q6, without Spark.
+"""The bidding on one auction, as far as it is known: the decisions of Q4 and Q6, without Spark.
 
 A bid counts if it was made while its auction was open, both ends included. Streams are read side by
 side, so a bid may be there before its auction: it waits.

@@ -34,11 +34,11 @@ def _build(frames: Frames) -> DataFrame:
         .groupBy(f.window("date_time", seconds(RANGE_S), seconds(SLIDE_S)), "auction")
         .agg(f.count("*").alias("bids"), f.max("sent_at").alias("sent_at"))
     )
-    one = f.struct("auction", "bids", "sent_at")
+    hits = f.struct("auction", "bids", "sent_at")
     windows = counted.groupBy("window").agg(
-        f.max("bids").alias("most"), f.collect_list(one).alias("auctions")
+        f.max("bids").alias("most"), f.collect_list(hits).alias("auctions")
     )
-    hottest = f.filter("auctions", lambda one: one["bids"] >= f.col("most"))
+    hottest = f.filter("auctions", lambda hit: hit["bids"] >= f.col("most"))
     return windows.select(
         f.col("window.start").alias("starts_at"),
         f.col("window.end").alias("ends_at"),

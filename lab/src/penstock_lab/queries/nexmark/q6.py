@@ -72,11 +72,9 @@ def _averages(frames: Frames) -> DataFrame:
         .groupBy("seller")
         .agg(f.max_by(winner, order, FRAME_ROWS).alias("last"))
     )
-    prices = f.aggregate("last", f.lit(0).cast("bigint"), lambda sum, one: sum + one["price"]).cast(
-        "double"
-    )
+    total = f.aggregate("last", f.lit(0).cast("bigint"), lambda sum, sold: sum + sold["price"])
     return kept.select(
         "seller",
-        (prices / f.size("last").cast("double")).alias("average"),
+        (total.cast("double") / f.size("last").cast("double")).alias("average"),
         f.array_max(f.col("last.sent_at")).alias("sent_at"),
     )

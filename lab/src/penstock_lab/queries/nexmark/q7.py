@@ -39,13 +39,13 @@ def _build(frames: Frames) -> DataFrame:
         .select(f.window_time("window").alias("last_at"), "highest", "closed_by")
     )
     ends_at = f.col("last_at") + f.expr("interval 1 microsecond")
-    found = bids.select("auction", "bidder", "price", "date_time", "sent_at").join(
+    highest_bids = bids.select("auction", "bidder", "price", "date_time", "sent_at").join(
         highest,
         (f.col("price") == f.col("highest"))
         & (f.col("date_time") >= ends_at - f.expr(f"interval {RANGE_S} seconds"))
         & (f.col("date_time") <= ends_at),
     )
-    return found.select(
+    return highest_bids.select(
         "auction",
         "bidder",
         "price",

@@ -13,10 +13,9 @@ import msgspec
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.log.contract import Entry
 from penstock.model.ids import BEFORE_ALL
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.logs import open_log
-from penstock_lab.baselines.task_graph.processes import READY
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import READY, first_in_line
 
 NUMBER = struct.Struct(">Q")
 WAIT_S = 30.0
@@ -47,7 +46,7 @@ async def through_socket(job: Consuming, clock: Clock) -> Got:
         if len(got.at_s) >= job.count:
             is_whole.set()
 
-    port = await Port.open(Path(job.socket))
+    port = await LogClient.open(Path(job.socket))
     await port.subscribe((job.tag,), 0, receive)
     _ready()
     await is_whole.wait()

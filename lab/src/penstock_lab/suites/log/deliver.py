@@ -17,16 +17,15 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.errors import Bug, TryAgain
+from penstock.errors import Bug
 from penstock.log.contract import AppendRecord
 from penstock.model.ids import Lsn
-from penstock_lab.baselines.task_graph.graph_process import LogHost
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.graph_process import LogProcess
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.logs import open_log
-from penstock_lab.baselines.task_graph.processes import Child
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.percentiles import percentile
-from penstock_lab.priority import first_in_line
+from penstock_lab.processes import JobChild, first_in_line
 from penstock_lab.suites.log.consumer import Consuming, Got
 from penstock_lab.suites.log.plan import EMBEDDED
 
@@ -63,7 +62,7 @@ def _due(clock: Clock, count: int, per_s: int) -> list[float]:
 
 
 def _through_host(job: Job, count: int, clock: Clock) -> tuple[list[float], Got]:
-    host = LogHost(job.path, EMBEDDED)
+    host = LogProcess(job.path, EMBEDDED)
     try:
         consumer = _consumer(job, Consuming(TAG, count, socket=str(host.socket)))
         due_s = asyncio.run(_append_all(host.socket, job, count, clock))
@@ -73,7 +72,7 @@ def _through_host(job: Job, count: int, clock: Clock) -> tuple[list[float], Got]
 
 
 async def _append_all(socket: Path, job: Job, count: int, clock: Clock) -> list[float]:
-    port = await Port.open(socket)
+    port = await LogClient.open(socket)
     noise, size = os.urandom(int(job.options["bytes"])), int(job.options["bytes"])
     gc.disable()
     first_in_line()
@@ -106,16 +105,14 @@ def _between_servers(job: Job, where: str, count: int, clock: Clock) -> tuple[li
         log.close()
 
 
-def _consumer(job: Job, consuming: Consuming) -> Child:
-    child = Child("penstock_lab.suites.log.consumer", consuming, job.path / "consumer.log")
+def _consumer(job: Job, consuming: Consuming) -> JobChild:
+    child = JobChild("penstock_lab.suites.log.consumer", consuming, job.path / "consumer.log")
     child.wait_ready()
     return child
 
 
-def _got(consumer: Child) -> Got:
-    line = consumer.line()
-    if not line:
-        raise TryAgain("the consumer ended before everything had arrived", code="worker_failed")
+def _got(consumer: JobChild) -> Got:
+    line = consumer.wait_line()
     consumer.stop()
     return msgspec.json.decode(line, type=Got)
 

@@ -22,8 +22,8 @@ from penstock.log.contract import Entry
 from penstock.model.ids import Instance
 from penstock_lab.baselines.task_graph import q8
 from penstock_lab.baselines.task_graph.graph import Task
-from penstock_lab.baselines.task_graph.graph_process import LogHost
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.graph_process import LogProcess
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import (
     Fence,
     Rows,
@@ -31,12 +31,12 @@ from penstock_lab.baselines.task_graph.messages import (
     decode_task_log,
     encode,
 )
-from penstock_lab.baselines.task_graph.processes import Child
 from penstock_lab.baselines.task_graph.protocols.marker import MarkerRun
 from penstock_lab.baselines.task_graph.sources import micros
 from penstock_lab.baselines.task_graph.task import Timing
-from penstock_lab.baselines.task_graph.worker import Said, Working
+from penstock_lab.baselines.task_graph.worker import WorkerJob, WorkerReport
 from penstock_lab.experiment.worker import Job, serve
+from penstock_lab.processes import JobChild
 from penstock_lab.suites.log.plan import stream_at
 from penstock_lab.workloads.nexmark import NexmarkOptions
 from penstock_lab.workloads.nexmark.auctions import Auctions
@@ -50,7 +50,7 @@ TIMEOUT_S = 120.0
 
 
 def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
-    host = LogHost(job.path, stream_at(str(job.options["log"]), "recovery"))
+    host = LogProcess(job.path, stream_at(str(job.options["log"]), "recovery"))
     try:
         made = asyncio.run(make(job, host, clock))
         found: dict[str, Any] = {"changes": made}
@@ -92,10 +92,10 @@ def steps(rate: int, seconds: int, step_ms: int) -> Iterator[list[Any]]:
         yield rows
 
 
-async def make(job: Job, host: LogHost, clock: Clock) -> int:
+async def make(job: Job, host: LogProcess, clock: Clock) -> int:
     """Both runs' logs, alike but for the checkpoints; how many rows each has seen."""
     options, graph = job.options, q8.graph()
-    port = await Port.open(host.socket)
+    port = await LogClient.open(host.socket)
     runs: dict[str, list[MarkerRun]] = {
         run: [
             MarkerRun(graph, task, port, Timing(1.0), clock, uuid.uuid4().hex)
@@ -125,11 +125,11 @@ async def make(job: Job, host: LogHost, clock: Clock) -> int:
     return count
 
 
-async def recover(job: Job, host: LogHost, run: str, clock: Clock) -> dict[str, float]:
+async def recover(job: Job, host: LogProcess, run: str, clock: Clock) -> dict[str, float]:
     """From the start of a worker to the first new marker of all of its tasks."""
     graph = q8.graph()
     tasks = [task for task in graph.tasks(run) if task.stage == "join"]
-    port = await Port.open(host.socket)
+    port = await LogClient.open(host.socket)
     instances = await asyncio.gather(*(_instance(port, task) for task in tasks))
     marked: dict[str, float] = {}
 
@@ -144,7 +144,7 @@ async def recover(job: Job, host: LogHost, run: str, clock: Clock) -> dict[str, 
     # Something to process, so that there is something to mark.
     for tag in graph.tags(run, "by_person"):
         await port.append((tag,), encode(Rows(0, [(q8.AUCTION, 1, None, 0, 0)])))
-    working = Working(
+    working = WorkerJob(
         "q8",
         run,
         "marker",
@@ -153,7 +153,7 @@ async def recover(job: Job, host: LogHost, run: str, clock: Clock) -> dict[str, 
         INTERVAL_MS,
     )
     began_s = clock.monotonic_s()
-    child = Child("penstock_lab.baselines.task_graph.worker", working, job.path / "worker.log")
+    child = JobChild("penstock_lab.baselines.task_graph.worker", working, job.path / "worker.log")
     try:
         while len(marked) < len(tasks):
             if not child.is_running() or clock.monotonic_s() - began_s > TIMEOUT_S:
@@ -161,11 +161,11 @@ async def recover(job: Job, host: LogHost, run: str, clock: Clock) -> dict[str, 
             await asyncio.sleep(0.001)
         child.wait_ready()
     finally:
-        said = child.stop()
+        said = child.stop_for_report()
     port.close()
     if not said:
         raise TryAgain("the worker that came back did not say what it did", code="worker_failed")
-    told = msgspec.json.decode(said, type=Said)
+    told = msgspec.json.decode(said, type=WorkerReport)
     came = [told.instances[task.name] for task in tasks]
     if came != [old + 1 for old in instances]:
         raise Bug(f"{came} did not take over from {instances}", code="wrong_answer")
@@ -176,7 +176,7 @@ async def recover(job: Job, host: LogHost, run: str, clock: Clock) -> dict[str, 
     }
 
 
-async def _instance(port: Port, task: Task) -> Instance:
+async def _instance(port: LogClient, task: Task) -> Instance:
     last: TaskMark | Fence = decode_task_log(
         (await port.entry(await port.tail(task.log_tag))).payload
     )

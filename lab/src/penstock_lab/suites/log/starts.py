@@ -14,10 +14,9 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.errors import TryAgain
 from penstock_lab.baselines.task_graph.logs import open_log
-from penstock_lab.baselines.task_graph.processes import Child
 from penstock_lab.experiment.worker import Job, serve
+from penstock_lab.processes import JobChild
 from penstock_lab.suites.log.opening import Opened, Opening
 from penstock_lab.suites.log.plan import GB, stream_at
 from penstock_lab.suites.log.tags import fill
@@ -49,11 +48,9 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
 def start(job: Job, name: str, clock: Clock) -> tuple[float, Opened]:
     began_s = clock.monotonic_s()
     opening = Opening(_where(job, name), str(job.path / name))
-    child = Child("penstock_lab.suites.log.opening", opening, job.path / "opening.log")
-    line = child.line()
+    child = JobChild("penstock_lab.suites.log.opening", opening, job.path / "opening.log")
+    line = child.wait_line()
     took_ms = (clock.monotonic_s() - began_s) * 1000
-    if not line:
-        raise TryAgain("the log did not open", code="worker_failed")
     child.stop()
     return took_ms, msgspec.json.decode(line, type=Opened)
 

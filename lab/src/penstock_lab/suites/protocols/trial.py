@@ -14,8 +14,8 @@ from pathlib import Path
 
 from penstock.errors import PenstockError
 from penstock.testing.nats_servers import NatsServers
-from penstock_lab.baselines.task_graph import graph_process as ensemble
-from penstock_lab.baselines.task_graph.graph_process import Ensemble, LogHost, sent_by
+from penstock_lab.baselines.task_graph import graph_process
+from penstock_lab.baselines.task_graph.graph_process import GraphRun, LogProcess, sent_by
 from penstock_lab.baselines.task_graph.registry import Protocol
 from penstock_lab.baselines.task_graph.sources import load_of
 from penstock_lab.experiment.jetstream import REPLICAS
@@ -29,13 +29,13 @@ LATE = "void: late generator"
 
 
 @contextlib.contextmanager
-def log_host(log: str, folder: Path) -> Iterator[LogHost]:
+def log_host(log: str, folder: Path) -> Iterator[LogProcess]:
     """A log of its own, and with JetStream three servers of its own under it."""
     with contextlib.ExitStack() as stack:
         address = "embedded"
         if log == JETSTREAM:
             address = stack.enter_context(NatsServers(folder / "nats", REPLICAS)).url
-        host = LogHost(folder, address)
+        host = LogProcess(folder, address)
         stack.callback(host.stop)
         yield host
 
@@ -64,7 +64,7 @@ class Trial:
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
-    def _repeat(self, repeat: int, host: LogHost) -> None:
+    def _repeat(self, repeat: int, host: LogProcess) -> None:
         for number, cell in enumerate(self.plan.cells):
             # Whoever goes first may find the machine cooler: they take turns in that too.
             shift = (repeat + number) % len(self.plan.protocols)
@@ -76,7 +76,7 @@ class Trial:
                     self._again_left -= 1
                     self.runs.append(self._measure(cell, protocol, repeat, host))
 
-    def _measure(self, cell: Cell, protocol: Protocol, repeat: int, host: LogHost) -> Measured:
+    def _measure(self, cell: Cell, protocol: Protocol, repeat: int, host: LogProcess) -> Measured:
         self._count += 1
         noted, commits_per_s = Noted(), 0.0
         try:
@@ -86,17 +86,19 @@ class Trial:
         return measured_of(self.plan, cell, protocol, repeat, noted, commits_per_s)
 
     def _run(
-        self, cell: Cell, protocol: Protocol, repeat: int, host: LogHost, noted: Noted
+        self, cell: Cell, protocol: Protocol, repeat: int, host: LogProcess, noted: Noted
     ) -> float:
         plan, rate = self.plan, self.plan.rates[cell.query]
         seconds = plan.warm_up_s + plan.measure_s
-        running = Ensemble(
-            ensemble.Plan(cell.query, protocol, f"n{self._count}", cell.interval_ms, seed=repeat),
+        running = GraphRun(
+            graph_process.Plan(
+                cell.query, protocol, f"n{self._count}", cell.interval_ms, seed=repeat
+            ),
             host,
         )
         try:
             sender = running.sender(rate, seconds, seed=plan.seed, tick_ms=plan.tick_ms)
-            sender.tell("go")
+            sender.tell(b"go")
             sent = sent_by(sender)
             noted.told = told(sent)
             quiet_s = plan.quiet_s + 3 * cell.interval_ms / 1000

@@ -1,4 +1,4 @@
-"""Where a bid came from: the channel and the address of its page."""
+"""Channels, where a bid came from: the channel and the address of its page."""
 
 from __future__ import annotations
 

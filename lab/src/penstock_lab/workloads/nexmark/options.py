@@ -1,4 +1,4 @@
-"""What can be set about a NEXMark run, and the large-state setting."""
+"""Options of a NEXMark run, and the large-state setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the number of an event says by itself: its kind, the newest ids, and its event time.
+"""Event numbers and what they say by themselves: kind, the newest ids, event time.
 
 Of every 50 events the first is a person, the next three are auctions and the rest are bids. Ids are
 counted from 0 here and from `FIRST_ID` in the rows.

@@ -1,1 +1,1 @@
-"""Commit protocols of a task graph, one file each."""
+"""Commit protocols of a task graph, each a file or a folder with its own parts."""

@@ -1,4 +1,4 @@
-"""`marker`: one conditional append commits a batch on every output and in the task's own log.
+"""The protocol `marker`: a conditional append commits a batch on all outputs and in the task's log.
 
 1. send the outputs and the change log, and wait until they are durable;
 2. append the marker, tagged with every output substream, the task log and the change log, on
@@ -22,7 +22,7 @@ from penstock.log.contract import Entry
 from penstock.log.raw.classify import Classifier, Saved
 from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.graph import Graph, Task
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import (
     Fence,
     Snapshot,
@@ -43,10 +43,10 @@ class MarkerRun(TaskRun):
     """A task that commits with progress markers."""
 
     def __init__(
-        self, graph: Graph, task: Task, port: Port, timing: Timing, clock: Clock, run: str
+        self, graph: Graph, task: Task, log: LogClient, timing: Timing, clock: Clock, run: str
     ) -> None:
         """`run` is a name that no other instance of the task has."""
-        super().__init__(graph, task, port, timing, clock)
+        super().__init__(graph, task, log, timing, clock)
         self._run = run
         self._inputs = Classifier(self.bounds)
         self._log_end = Lsn(0)
@@ -61,15 +61,15 @@ class MarkerRun(TaskRun):
         if marker:
             saved = await self._restore(marker)
         self._inputs = Classifier(self.bounds, saved)
-        await self.port.subscribe((self.in_tag,), saved.first - 1, self.receive)
+        await self.log.subscribe((self.in_tag,), saved.first - 1, self.receive)
 
     async def _claim(self) -> Lsn:
         """Become the instance that may mark; the last marker of those before."""
         tag = self.task.log_tag
         while True:
-            tail, instance, marker = await self.port.tail(tag), Instance(1), Lsn(0)
+            tail, instance, marker = await self.log.tail(tag), Instance(1), Lsn(0)
             if tail:
-                last = decode_task_log((await self.port.entry(tail)).payload)
+                last = decode_task_log((await self.log.entry(tail)).payload)
                 instance = Instance(last.instance + 1)
                 marker = tail if isinstance(last, TaskMark) else last.marker
                 if isinstance(last, Fence) and last.run == self._run:
@@ -84,7 +84,7 @@ class MarkerRun(TaskRun):
     ) -> None:
         """Append if the task log ends there still; neither a refusal nor a doubt is raised."""
         try:
-            await self.port.append(
+            await self.log.append(
                 tags,
                 payload,
                 expect=(self.task.log_tag, end),
@@ -100,15 +100,15 @@ class MarkerRun(TaskRun):
             await asyncio.sleep(RETRY_S)
 
     async def _restore(self, marker: Lsn) -> Saved:
-        mark = decode_task_log((await self.port.entry(marker)).payload)
+        mark = decode_task_log((await self.log.entry(marker)).payload)
         assert isinstance(mark, TaskMark)  # the fence names markers only
         if self.is_stateful:
             if mark.checkpoint:
-                aux = await self.port.aux(mark.checkpoint)
+                aux = await self.log.aux(mark.checkpoint)
                 assert aux is not None  # a marker names a checkpoint only once it is there
-                await load_snapshot(self.port, _decode_aux(aux), self.state)
+                await load_snapshot(self.log, _decode_aux(aux), self.state)
             self.changes_replayed = await replay_changes(
-                self.port, self.task.changes_tag, self.state, mark.checkpoint, marker, self.bounds
+                self.log, self.task.changes_tag, self.state, mark.checkpoint, marker, self.bounds
             )
             self.restored()
         self._checkpoint = mark.checkpoint
@@ -149,7 +149,7 @@ class MarkerRun(TaskRun):
         payload, before = encode_json(mark), self._log_end
         while self._log_end == before:
             try:
-                self._log_end = await self.port.append(
+                self._log_end = await self.log.append(
                     tags,
                     payload,
                     expect=(tag, before),
@@ -167,8 +167,8 @@ class MarkerRun(TaskRun):
 
     async def _own_end(self, payload: bytes) -> Lsn:
         """The end of the task log if it is this payload; else a newer instance has taken over."""
-        tail = await self.port.tail(self.task.log_tag)
-        if tail and (await self.port.entry(tail)).payload == payload:
+        tail = await self.log.tail(self.task.log_tag)
+        if tail and (await self.log.entry(tail)).payload == payload:
             return tail
         raise Fenced(
             f"{self.task.name} has a newer instance than {self.instance}; this one ends",
@@ -191,10 +191,10 @@ class MarkerRun(TaskRun):
     async def _keep(self, snapshot: bytes, marker: Lsn) -> None:
         """Append it, then set its places on the marker, then let later markers name that one."""
         lsns = [
-            await self.port.append(
+            await self.log.append(
                 (self.task.checkpoints_tag,), encode(Snapshot(snapshot[at : at + PART_BYTES]))
             )
             for at in range(0, len(snapshot), PART_BYTES)
         ]
-        await self.port.set_aux(marker, _encode_aux(lsns))
+        await self.log.set_aux(marker, _encode_aux(lsns))
         self._checkpoint = marker

@@ -1,4 +1,4 @@
-"""`unsafe`: outputs are sent every interval and count at once; nothing is marked.
+"""The protocol `unsafe`: outputs are sent every interval and count at once; nothing is marked.
 
 What it costs to commit is the difference to this. After a kill rows are missing or there twice, so
 a new instance begins at the beginning and promises nothing.
@@ -18,7 +18,7 @@ class UnsafeRun(TaskRun):
 
     async def recover(self) -> None:
         self.instance = Instance(1)
-        await self.port.subscribe((self.in_tag,), 0, self.receive)
+        await self.log.subscribe((self.in_tag,), 0, self.receive)
 
     def take(self, entries: Sequence[Entry]) -> None:
         for entry in entries:

@@ -1,4 +1,4 @@
-"""The checkpoint coordinator as a process: `python -m …task_graph.barriers JSON`.
+"""The checkpoint coordinator as a process: `python -m ….aligned.barriers JSON`.
 
 Every interval, and never two at a time: a barrier into every source substream, one append; then
 wait until every task has kept its state; then one append that says the checkpoint is complete. Both
@@ -19,15 +19,15 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall, Fenced
 from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.graph import Graph, checkpoints_tag
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Barrier, Completed, Restored, decode, encode
-from penstock_lab.baselines.task_graph.processes import READY, ended_with_parent, first_of
 from penstock_lab.baselines.task_graph.registry import graph_named
 from penstock_lab.baselines.task_graph.socket_calls import Answering, answer_at
+from penstock_lab.processes import READY, ended_with_parent, first_of
 
 
-class Aligning(msgspec.Struct, frozen=True):
-    """Which graph, in which run, over which log, at which socket, how often."""
+class BarriersJob(msgspec.Struct, frozen=True):
+    """The graph to checkpoint, in which run, over which log, at which socket, how often."""
 
     graph: str
     run: str
@@ -37,14 +37,14 @@ class Aligning(msgspec.Struct, frozen=True):
 
 
 class Barriers:
-    """One attempt of one graph."""
+    """The coordinator of an attempt of a graph."""
 
-    def __init__(self, graph: Graph, job: Aligning, port: Port, clock: Clock) -> None:
+    def __init__(self, graph: Graph, job: BarriersJob, log: LogClient, clock: Clock) -> None:
         self._tag = checkpoints_tag(job.run)
         self._sources = graph.tags(job.run, graph.source)
         self._tasks = {task.name for task in graph.tasks(job.run)}
         self._interval_s = job.interval_ms / 1000
-        self._port = port
+        self._log = log
         self._clock = clock
         self._attempt, self._epoch = Instance(0), 0
         self._barrier = self._restored = self._end = Lsn(0)
@@ -54,9 +54,9 @@ class Barriers:
 
     async def restore(self) -> None:
         """Begin a new attempt at the last complete checkpoint."""
-        tail, attempt = await self._port.tail(self._tag), Instance(1)
+        tail, attempt = await self._log.tail(self._tag), Instance(1)
         if tail:
-            entry = await self._port.entry(tail)
+            entry = await self._log.entry(tail)
             last = decode(entry.payload)
             assert isinstance(last, Completed | Restored)  # nothing else is on this stream
             assert entry.head.instance is not None  # both are appended with their attempt
@@ -68,7 +68,7 @@ class Barriers:
 
     async def _append(self, payload: Completed | Restored) -> None:
         try:
-            self._end = await self._port.append(
+            self._end = await self._log.append(
                 (self._tag,),
                 encode(payload),
                 expect=(self._tag, self._end),
@@ -112,7 +112,7 @@ class Barriers:
         epoch = self._epoch + 1
         self._kept.clear()
         self._is_kept.clear()
-        barrier = await self._port.append(
+        barrier = await self._log.append(
             self._sources, encode(Barrier(epoch)), producer=self._tag, instance=self._attempt
         )
         await self._is_kept.wait()
@@ -120,21 +120,21 @@ class Barriers:
         self._epoch, self._barrier = epoch, barrier
 
 
-async def serve(job: Aligning) -> None:
+async def serve(job: BarriersJob) -> None:
     """Until SIGTERM, or until the log or the process that started this one is gone."""
-    port = await Port.open(Path(job.log))
-    barriers = Barriers(graph_named(job.graph), job, port, SYSTEM_CLOCK)
+    log = await LogClient.open(Path(job.log))
+    barriers = Barriers(graph_named(job.graph), job, log, SYSTEM_CLOCK)
     await barriers.restore()
     server = await answer_at(Path(job.socket), barriers.handle)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     print(READY, flush=True)
     running = asyncio.ensure_future(barriers.run())
-    await first_of(stop.wait(), ended_with_parent(), port.lost, running)
+    await first_of(stop.wait(), ended_with_parent(), log.lost, running)
     server.close()
     if running.done():
         running.result()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(msgspec.json.decode(sys.argv[1], type=Aligning)))
+    asyncio.run(serve(msgspec.json.decode(sys.argv[1], type=BarriersJob)))

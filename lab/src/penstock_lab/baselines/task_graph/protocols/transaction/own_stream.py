@@ -1,4 +1,4 @@
-"""How much of its own stream of steps a coordinator has to keep. Pure."""
+"""The own stream of a coordinator, its steps: how much of it has to be kept. Pure."""
 
 from __future__ import annotations
 

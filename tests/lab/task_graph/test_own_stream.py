@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.model.ids import Lsn
-from penstock_lab.baselines.task_graph.own_stream import OwnStream
+from penstock_lab.baselines.task_graph.protocols.transaction.own_stream import OwnStream
 
 
 def appended(stream: OwnStream, *lsns: int) -> None:

@@ -1,4 +1,4 @@
-"""Linear Road: joined reports, congested segments, vehicles per segment."""
+"""Answers of Linear Road: joined reports, congested segments, vehicles per segment."""
 
 from __future__ import annotations
 

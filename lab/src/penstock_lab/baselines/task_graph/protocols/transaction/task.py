@@ -1,4 +1,4 @@
-"""`transaction`: the protocol of Kafka Streams, with a coordinator in a process of its own.
+"""Tasks of the protocol `transaction`: that of Kafka Streams, with a coordinator as a process.
 
 Phase one, in which the task waits:
 
@@ -15,40 +15,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from penstock.clock import Clock
-from penstock.errors import TryAgain
 from penstock.log.contract import Entry
 from penstock.log.raw.classify import Classifier, Saved
 from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.graph import Graph, Task
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Offsets, Row, decode, encode
+from penstock_lab.baselines.task_graph.protocols.coordinator_client import CoordinatorClient
 from penstock_lab.baselines.task_graph.replay import replay_changes
-from penstock_lab.baselines.task_graph.socket_calls import Calling, call_to
-from penstock_lab.baselines.task_graph.task import RETRY_S, TaskRun, Timing
-
-
-class Coordinated:
-    """Calls to a coordinator that may be killed and come back: each is repeated until answered."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._calling: Calling | None = None
-
-    async def call(self, name: str, *arguments: Any) -> Any:
-        while True:
-            try:
-                if self._calling is None:
-                    self._calling = await call_to(self._path)
-                return await self._calling.call(name, *arguments)
-            except TryAgain as error:
-                if error.code != "gone":
-                    raise
-                self._calling = None
-                await asyncio.sleep(RETRY_S)
+from penstock_lab.baselines.task_graph.task import TaskRun, Timing
 
 
 class TransactionRun(TaskRun):
@@ -58,12 +35,12 @@ class TransactionRun(TaskRun):
         self,
         graph: Graph,
         task: Task,
-        port: Port,
+        log: LogClient,
         timing: Timing,
         clock: Clock,
-        coordinator: Coordinated,
+        coordinator: CoordinatorClient,
     ) -> None:
-        super().__init__(graph, task, port, timing, clock)
+        super().__init__(graph, task, log, timing, clock)
         self._coordinator = coordinator
         self._inputs = Classifier(self.bounds)
         self._number = 1
@@ -78,18 +55,18 @@ class TransactionRun(TaskRun):
         self.instance, self._number = Instance(instance), number + 1
         saved = Saved()
         if offsets:
-            found = decode((await self.port.entry(Lsn(offsets))).payload)
-            assert isinstance(found, Offsets)  # the coordinator was told its place
-            saved = Saved(found.position, found.reread, found.seen)
+            offsets_entry = decode((await self.log.entry(Lsn(offsets))).payload)
+            assert isinstance(offsets_entry, Offsets)  # the coordinator was told its place
+            saved = Saved(offsets_entry.position, offsets_entry.reread, offsets_entry.seen)
             if self.is_stateful:
                 tag = self.task.changes_tag
-                until = await self.port.tail(tag)
+                until = await self.log.tail(tag)
                 self.changes_replayed = await replay_changes(
-                    self.port, tag, self.state, Lsn(0), until, self.bounds
+                    self.log, tag, self.state, Lsn(0), until, self.bounds
                 )
                 self.restored()
         self._inputs = Classifier(self.bounds, saved)
-        await self.port.subscribe((self.in_tag,), saved.first - 1, self.receive)
+        await self.log.subscribe((self.in_tag,), saved.first - 1, self.receive)
 
     def take(self, entries: Sequence[Entry]) -> None:
         self.take_settled(self._inputs, entries)

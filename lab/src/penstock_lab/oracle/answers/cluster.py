@@ -1,4 +1,4 @@
-"""Cluster monitoring: cpu per category and per job."""
+"""Answers of cluster monitoring: cpu per category and per job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transaction coordinator as a process: `python -m …task_graph.coordinator JSON`.
+"""The transaction coordinator as a process: `python -m ….transaction.coordinator JSON`.
 
 Every step is a durable append to its own stream before it is answered. Killed and started again, it
 reads that stream and finishes what was prepared; what no recovery needs is trimmed.
@@ -20,16 +20,16 @@ from penstock.errors import BadCall
 from penstock.model.ids import Instance, Lsn
 from penstock.model.task_records import Progress, encode_control
 from penstock_lab.baselines.task_graph.graph import transactions_tag
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Step, decode, encode
-from penstock_lab.baselines.task_graph.own_stream import TRIM_EVERY, OwnStream
-from penstock_lab.baselines.task_graph.processes import READY, ended_with_parent, first_of
+from penstock_lab.baselines.task_graph.protocols.transaction.book import Book, Line
+from penstock_lab.baselines.task_graph.protocols.transaction.own_stream import TRIM_EVERY, OwnStream
 from penstock_lab.baselines.task_graph.socket_calls import Answering, answer_at
-from penstock_lab.baselines.task_graph.transactions import Book, Line
+from penstock_lab.processes import READY, ended_with_parent, first_of
 
 
-class Coordinating(msgspec.Struct, frozen=True):
-    """Of which run, over which log, at which socket."""
+class CoordinatorJob(msgspec.Struct, frozen=True):
+    """The run to coordinate, over which log, at which socket."""
 
     run: str
     log: str
@@ -40,9 +40,9 @@ class Coordinator:
     """Carries out what the book decides, of each task one call after the other: between a decision
     and the moment it is durable and noted, another instance must not decide by what was before."""
 
-    def __init__(self, run: str, port: Port, trim_every: int = TRIM_EVERY) -> None:
+    def __init__(self, run: str, log: LogClient, trim_every: int = TRIM_EVERY) -> None:
         self._tag = transactions_tag(run)
-        self._port = port
+        self._log = log
         self._book = Book()
         self._stream = OwnStream(trim_every)
         self._trimming: asyncio.Task[None] | None = None
@@ -51,9 +51,9 @@ class Coordinator:
         self._calls: set[asyncio.Task[None]] = set()
 
     async def recover(self) -> None:
-        start, tail = await self._port.trim(self._tag, 0) + 1, await self._port.tail(self._tag)
+        start, tail = await self._log.trim(self._tag, 0) + 1, await self._log.tail(self._tag)
         while start <= tail:
-            for entry in await self._port.page(self._tag, start, tail):
+            for entry in await self._log.page(self._tag, start, tail):
                 step = decode(entry.payload)
                 assert isinstance(step, Step)  # nobody else writes here
                 self._book.note(step, entry.head.lsn)
@@ -123,7 +123,7 @@ class Coordinator:
         record = encode_control(progress)
         await asyncio.gather(
             *(
-                self._port.append(
+                self._log.append(
                     (tag,), record, producer=progress.producer, instance=progress.instance
                 )
                 for tag in sorted(tags)
@@ -138,7 +138,7 @@ class Coordinator:
     async def _note(self, step: Step) -> None:
         begun, lsn = self._stream.begin(), None
         try:
-            lsn = await self._port.append((self._tag,), encode(step))
+            lsn = await self._log.append((self._tag,), encode(step))
             self._book.note(step, lsn)
         finally:
             self._stream.end(begun, lsn)
@@ -153,21 +153,21 @@ class Coordinator:
                 await self._finished(task)
                 if self._book.line(task).since < old:
                     await self._note(self._book.anew(task))
-        await self._port.trim(self._tag, self._stream.until(self._book.needed()))
+        await self._log.trim(self._tag, self._stream.until(self._book.needed()))
 
 
-async def serve(job: Coordinating) -> None:
+async def serve(job: CoordinatorJob) -> None:
     """Until SIGTERM, or until the log or the process that started this one is gone."""
-    port = await Port.open(Path(job.log))
-    coordinator = Coordinator(job.run, port)
+    log = await LogClient.open(Path(job.log))
+    coordinator = Coordinator(job.run, log)
     await coordinator.recover()
     server = await answer_at(Path(job.socket), coordinator.handle)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     print(READY, flush=True)
-    await first_of(stop.wait(), ended_with_parent(), port.lost)
+    await first_of(stop.wait(), ended_with_parent(), log.lost)
     server.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(msgspec.json.decode(sys.argv[1], type=Coordinating)))
+    asyncio.run(serve(msgspec.json.decode(sys.argv[1], type=CoordinatorJob)))

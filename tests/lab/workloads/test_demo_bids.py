@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from penstock.errors import BadCall
-from penstock.model.schema import schema_of
-from penstock_lab.workloads.demo_bids import BIDS, BIDS_DDL, Auctions, bids, stamped
+from penstock_lab.workloads.demo_bids import DEMO_BIDS, DemoBids, DemoBidsOptions
 
 MANY = 60_000
 KNOWN = [
@@ -20,8 +19,8 @@ KNOWN = [
 
 
 def test_a_bid_depends_on_the_seed_and_its_own_number_only() -> None:
-    whole = bids(Auctions(seed=7), 0, 5_000)
-    pieces = [bids(Auctions(seed=7), first, 500) for first in range(4_500, -1, -500)]
+    whole = DemoBids(seed=7).events(0, 5_000)
+    pieces = [DemoBids(seed=7).events(first, 500) for first in range(4_500, -1, -500)]
     assert (
         pa.Table.from_batches(pieces[::-1])
         .combine_chunks()
@@ -30,32 +29,32 @@ def test_a_bid_depends_on_the_seed_and_its_own_number_only() -> None:
 
 
 def test_another_seed_gives_other_bids() -> None:
-    assert not bids(Auctions(seed=7), 0, 100).equals(bids(Auctions(seed=8), 0, 100))
+    assert not DemoBids(seed=7).events(0, 100).equals(DemoBids(seed=8).events(0, 100))
 
 
 def test_a_bid_of_a_known_seed_never_changes() -> None:
-    first = bids(Auctions(seed=7), 0, 3).select(["auction", "bidder", "price"]).to_pylist()
+    first = DemoBids(seed=7).events(0, 3).select(["auction", "bidder", "price"]).to_pylist()
     assert first == KNOWN
 
 
 def test_half_of_the_bids_are_on_one_auction_at_a_time() -> None:
-    plan = Auctions(seed=3)
-    stretch = bids(plan, 0, plan.hot_every)["auction"].to_numpy()
+    hot_every, made = DemoBidsOptions().hot_every, DemoBids(seed=3)
+    stretch = made.events(0, hot_every)["auction"].to_numpy()
     _, counts = np.unique(stretch, return_counts=True)
     assert 0.45 < counts.max() / len(stretch) < 0.55
 
 
 def test_the_hot_auction_moves() -> None:
-    plan = Auctions(seed=3)
+    hot_every, made = DemoBidsOptions().hot_every, DemoBids(seed=3)
     hottest = {
-        int(np.bincount(bids(plan, n * plan.hot_every, plan.hot_every)["auction"]).argmax())
+        int(np.bincount(made.events(n * hot_every, hot_every)["auction"]).argmax())
         for n in range(10)
     }
     assert len(hottest) > 5
 
 
 def test_prices_are_spread_evenly_over_their_orders_of_magnitude() -> None:
-    price = bids(Auctions(), 0, MANY)["price"].to_numpy()
+    price = DemoBids().events(0, MANY)["price"].to_numpy()
     assert price.min() >= 100
     assert price.max() <= 10**8
     per_decade, _ = np.histogram(np.log10(price), bins=6, range=(2, 8))
@@ -63,27 +62,28 @@ def test_prices_are_spread_evenly_over_their_orders_of_magnitude() -> None:
 
 
 def test_ids_stay_within_what_was_asked_for() -> None:
-    rows = bids(Auctions(auctions=10, bidders=5), 0, 2_000)
+    rows = DemoBids(DemoBidsOptions(auctions=10, bidders=5)).events(0, 2_000)
     assert pc.min_max(rows["auction"]).as_py() == {"min": 1_000, "max": 1_009}
     assert pc.min_max(rows["bidder"]).as_py() == {"min": 1_000, "max": 1_004}
 
 
-def test_the_send_time_is_the_callers_and_the_event_time_is_not() -> None:
-    made = bids(Auctions(), 10, 4, sent_at_us=5)
-    again = stamped(bids(Auctions(), 10, 4), 5)
-    assert made.equals(again)
-    assert made["sent_at"].cast(pa.int64()).to_pylist() == [5] * 4
+def test_the_event_time_follows_the_number() -> None:
+    made = DemoBids().events(10, 4)
     assert made["at"].cast(pa.int64()).to_pylist() == [
-        Auctions().origin_us + n * 500 for n in range(10, 14)
+        DemoBidsOptions().origin_us + n * 500 for n in range(10, 14)
     ]
 
 
 def test_the_columns_are_those_of_the_stream() -> None:
-    assert bids(Auctions(), 0, 0).schema == BIDS
-    assert schema_of(BIDS_DDL).equals(BIDS)
+    assert DemoBids().events(0, 0).schema == DEMO_BIDS == DemoBids.schema
 
 
-@pytest.mark.parametrize("wrong", [{"auctions": 0}, {"hot_share": 1.5}, {"seed": -1}])
-def test_a_plan_that_cannot_be_generated_is_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize("wrong", [{"auctions": 0}, {"hot_share": 1.5}])
+def test_options_that_cannot_be_generated_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(BadCall, match="cannot be generated"):
-        Auctions(**wrong)
+        DemoBidsOptions(**wrong)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(BadCall, match="cannot be generated from the seed -1"):
+        DemoBids(seed=-1)

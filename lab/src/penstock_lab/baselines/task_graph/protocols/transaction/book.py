@@ -1,4 +1,4 @@
-"""What a transaction coordinator knows and decides: pure, and made again from its own stream.
+"""The book of a transaction coordinator, what it knows and decides: pure, made from its stream.
 
 A task has one transaction at a time: registered substreams, then prepared, then done. Numbers count
 up with each, so that a call made twice is told from the next one.
@@ -48,7 +48,7 @@ class Book:
             line.tags = set()
         line.instance, line.number = step.instance, step.number
         line.offsets = max(line.offsets, step.offsets)
-        match step.what:
+        match step.kind:
             case "begin":
                 line.state, line.tags, line.since = "done", set(), lsn
             case "register":
@@ -117,10 +117,10 @@ class Book:
         return [line.since for line in self.lines.values() if line.instance != NOBODY]
 
     def _step(
-        self, what: str, task: str, instance: Instance, number: int, tags: tuple[str, ...] = ()
+        self, kind: str, task: str, instance: Instance, number: int, tags: tuple[str, ...] = ()
     ) -> Step:
         """Every step names the offsets, so that those before it are not needed for them."""
-        return Step(what, task, instance, number, tags, offsets=self.line(task).offsets)
+        return Step(kind, task, instance, number, tags, offsets=self.line(task).offsets)
 
     def unfinished(self) -> list[str]:
         """Tasks whose transaction is prepared: it will be committed, whatever happens."""

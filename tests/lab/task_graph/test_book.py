@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import BadCall, Fenced
 from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.messages import Step
-from penstock_lab.baselines.task_graph.transactions import Book
+from penstock_lab.baselines.task_graph.protocols.transaction.book import Book
 
 ONE, TWO = Instance(1), Instance(2)
 

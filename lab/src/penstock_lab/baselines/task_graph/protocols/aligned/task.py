@@ -1,4 +1,4 @@
-"""`aligned`: a barrier flows through the whole graph, and state is kept where it passes.
+"""Tasks of the protocol `aligned`: a barrier flows through the graph; state is kept where it is.
 
 Rows count for the next stage as soon as they are there; only the answer waits, until the checkpoint
 is complete. A task takes a barrier when it has come on every input; until then it holds back what
@@ -14,50 +14,19 @@ After a kill the whole graph goes back to the last complete checkpoint, as a new
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from penstock.clock import Clock
 from penstock.log.contract import Entry
 from penstock.model.ids import Instance
 from penstock_lab.baselines.task_graph.graph import Graph, Task
-from penstock_lab.baselines.task_graph.log_client import Port
+from penstock_lab.baselines.task_graph.log_client import LogClient
 from penstock_lab.baselines.task_graph.messages import Barrier, Rows, decode, encode
-from penstock_lab.baselines.task_graph.protocols.transaction import Coordinated
+from penstock_lab.baselines.task_graph.protocols.aligned.store import CheckpointStore
+from penstock_lab.baselines.task_graph.protocols.coordinator_client import CoordinatorClient
 from penstock_lab.baselines.task_graph.task import TaskRun, Timing
 
 SOURCES = ""
-
-
-class Store:
-    """Checkpoints as files of a folder, each whole or not there, durable when `keep` returns."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def keep(self, task: str, epoch: int, snapshot: bytes) -> None:
-        """Keep this one and the one before it, which may be the last complete one."""
-        path = self._path(task, epoch)
-        part = path.with_suffix(".part")
-        with part.open("wb") as out:
-            out.write(snapshot)
-            out.flush()
-            os.fsync(out.fileno())
-        part.rename(path)
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        self._path(task, epoch - 2).unlink(missing_ok=True)
-
-    def load(self, task: str, epoch: int) -> bytes:
-        return self._path(task, epoch).read_bytes()
-
-    def _path(self, task: str, epoch: int) -> Path:
-        return self._folder / f"{task}.{epoch}"
 
 
 class AlignedRun(TaskRun):
@@ -67,13 +36,13 @@ class AlignedRun(TaskRun):
         self,
         graph: Graph,
         task: Task,
-        port: Port,
+        log: LogClient,
         timing: Timing,
         clock: Clock,
-        coordinator: Coordinated,
-        store: Store,
+        coordinator: CoordinatorClient,
+        store: CheckpointStore,
     ) -> None:
-        super().__init__(graph, task, port, timing, clock)
+        super().__init__(graph, task, log, timing, clock)
         self._coordinator = coordinator
         self._store = store
         self._next_epoch = 1
@@ -96,7 +65,7 @@ class AlignedRun(TaskRun):
             self.restored()
         # Between stages nothing older than this attempt counts; the sources go on at the barrier.
         after = restored if self.producers else barrier
-        await self.port.subscribe((self.in_tag,), after, self.receive)
+        await self.log.subscribe((self.in_tag,), after, self.receive)
         await self._coordinator.call("ready", self.task.name)
 
     def take(self, entries: Sequence[Entry]) -> None:
@@ -109,17 +78,17 @@ class AlignedRun(TaskRun):
             if channel in self._passed:
                 self._held_back.append(entry)
                 continue
-            found = decode(entry.payload)
-            if isinstance(found, Rows):
-                self.process_rows(found, head.producer)
+            message = decode(entry.payload)
+            if isinstance(message, Rows):
+                self.process_rows(message, head.producer)
                 continue
-            assert isinstance(found, Barrier)  # nothing else is on a substream
+            assert isinstance(message, Barrier)  # nothing else is on a substream
             self._passed.add(channel)
             if len(self._passed) >= max(1, len(self.producers)):
                 self.pause()
                 self.put_back([*self._held_back, *entries[place + 1 :]])
                 self._held_back = []
-                self._passing = asyncio.ensure_future(self._pass_barrier(found))
+                self._passing = asyncio.ensure_future(self._pass_barrier(message))
                 return
 
     async def _pass_barrier(self, barrier: Barrier) -> None:

@@ -1,0 +1,1 @@
+"""The protocol `aligned`: its task, its store of checkpoints, and who sends the barriers."""
