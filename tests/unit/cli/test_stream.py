@@ -107,6 +107,12 @@ def test_rows_that_do_not_fit_are_refused_in_a_sentence(shell: Shell, name: str)
     assert "Traceback" not in done.stderr
 
 
+def test_a_position_that_is_none_is_a_wrong_call(shell: Shell, name: str) -> None:
+    done = shell("tail", name, "--from", "yesterday")
+    assert done.returncode == 2
+    assert "'--from': give earliest, latest, or a position" in done.stderr
+
+
 def test_tail_prints_rows_as_they_come(shell: Shell, name: str) -> None:
     shell("append", name, "-", "--format", "csv", stdin="n,word\n1,old\n")
     with subprocess.Popen(
