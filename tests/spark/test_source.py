@@ -17,6 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from penstock.client import Client
+from support.servers.holding_proxy import HeldQuestion, HoldingProxy
+from support.servers.processes import ServerProcess, wait_until
+
+# Far longer than a batch takes on a busy machine, and shorter than the plug-in waits for an answer.
+HOLD_S = 50.0
 
 Fresh = Callable[[str], str]
 
@@ -207,26 +212,50 @@ def test_available_now_stops_at_what_was_there_when_it_began(
     assert seen == [100]
 
 
-def test_a_query_that_waits_sees_a_row_soon_and_stops_at_once(
-    spark: SparkSession, client: Client, fresh: Fresh, checkpoint: str
+def test_a_row_ends_the_wait_of_a_query_and_so_does_a_stop(
+    spark: SparkSession, server: ServerProcess, client: Client, fresh: Fresh, checkpoint: str
 ) -> None:
+    """Questions are held for `HOLD_S`; each ends long before that.
+
+    question 1   asked ----- row 0: answered with its position
+    question 2   asked ----- row 1: answered with its position
+    question 3   asked ----- stop: the query ends, and nobody waits for the answer
+    """
     stream = fresh("held")
     client.create(stream, "n bigint")
-    query = (
-        read_stream(spark, stream)
-        .writeStream.format("memory")
-        .queryName(stream)
-        .option("checkpointLocation", checkpoint)
-        .start()
-    )
-    try:
-        query.processAllAvailable()
-        for i in range(3):
-            client.append(stream, numbers(i, 1))
-            query.processAllAvailable()
-            assert spark.table(stream).count() == i + 1
-    finally:
-        query.stop()
+    with HoldingProxy(server.url, HOLD_S) as proxy:
+
+        def wait_until_held(after: int) -> HeldQuestion:
+            asked = HeldQuestion(after)
+            wait_until("a question is held", lambda: proxy.held[-1:] == [asked])
+            return proxy.held[-1]
+
+        def wait_for_rows(count: int) -> None:
+            wait_until("the row is there", lambda: spark.table(stream).count() == count)
+
+        query = (
+            read_stream(spark, stream, url=proxy.url)
+            .writeStream.format("memory")
+            .queryName(stream)
+            .option("checkpointLocation", checkpoint)
+            .start()
+        )
+        try:
+            position = 0
+            for value in range(2):
+                question = wait_until_held(position)
+                began = time.monotonic()
+                position = client.append(stream, numbers(value, 1)).position
+                wait_for_rows(value + 1)
+                assert time.monotonic() - began < HOLD_S / 2
+                assert question.end == position, "another question than the held one got the row"
+            wait_until_held(position)
+        finally:
+            began = time.monotonic()
+            query.stop()
+            stopped_s = time.monotonic() - began
+        assert stopped_s < HOLD_S / 2
+        assert proxy.held[-1] == HeldQuestion(position), "the question was answered before the stop"
     assert not query.isActive
     assert query.exception() is None
 

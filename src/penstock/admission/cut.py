@@ -1,5 +1,5 @@
-"""Where the next micro-batch ends, and why there. Nothing here reads or waits: commits are looked
-up in an index that is passed in."""
+"""The end of the next micro-batch, and the reason for it. Pure: commits are looked up in an index
+that is passed in."""
 
 from __future__ import annotations
 

@@ -86,14 +86,14 @@ def find(
     A given `url` takes missing parts from the environment, so that a token need not be on a
     command line. A given `data` comes before the environment: it names one server.
     """
-    told = from_environment(environ)
+    configured = from_environment(environ)
     if url is not None:
         variable = environ.get(TOKEN_VARIABLE, "")
         return Address(
             url, token if token is not None else variable, ca or environ.get(CA_VARIABLE) or None
         )
-    if data is None and told is not None:
-        return told
+    if data is None and configured is not None:
+        return configured
     left = read_server_file(data if data is not None else DATA_DEFAULT)
     return left.address if left is not None else None
 

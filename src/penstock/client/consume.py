@@ -110,12 +110,12 @@ class Consumer:
             self.commit()
         while self._stop is None or not self._stop.is_set():
             for name in list(self._turns):
-                found = self._take(name)
-                if found is not None:
+                batch = self._take(name)
+                if batch is not None:
                     # The stream that was read goes last, so that a busy one starves no other.
                     self._turns.remove(name)
                     self._turns.append(name)
-                    return found
+                    return batch
             self._wait()
         raise StopIteration
 

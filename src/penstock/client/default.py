@@ -35,10 +35,10 @@ def current() -> Client:
     global _current  # noqa: PLW0603
     with _lock:
         if _current is None:
-            found = address.find()
-            if found is None:
+            server = address.find()
+            if server is None:
                 raise address.no_server()
-            _current = Client(found.url, found.token, found.ca)
+            _current = Client(server.url, server.token, server.ca)
         return _current
 
 

@@ -31,14 +31,14 @@ class Piece(NamedTuple):
 
 def format_of(path: str, given: str | None) -> str:
     """The format given, else the one the file's name ends with; a pipe must be told."""
-    found = given or _SUFFIXES.get(Path(path).suffix.lower())
-    if found is None:
+    kind = given or _SUFFIXES.get(Path(path).suffix.lower())
+    if kind is None:
         raise BadCall(
             f"the format of {'standard input' if path == '-' else path} is not in its name; "
             f"give --format {', '.join(FORMATS)}",
             code="bad_request",
         )
-    return found
+    return kind
 
 
 def pieces(source: BufferedIOBase, kind: str) -> Iterator[Piece]:

@@ -151,11 +151,11 @@ def _error_of(status: int, body: bytes) -> PenstockError:
         return from_wire(msgspec.json.decode(body, type=dict[str, dict[str, str]])["error"], status)
     except (msgspec.DecodeError, KeyError):
         said = body[:200].decode("utf-8", "replace")
-    told = f"answer {status} is not one of Penstock's ({said!r}); is another server at this URL?"
+    message = f"answer {status} is not one of Penstock's ({said!r}); is another server at this URL?"
     # A proxy in between answers like this while the server behind it restarts.
     if status in (502, 503, 504):
-        return TryAgain(told, code="unreachable", status=status)
-    return Bug(told, code="bug", status=status)
+        return TryAgain(message, code="unreachable", status=status)
+    return Bug(message, code="bug", status=status)
 
 
 def _cause(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""What every route needs: the log, the settings, the threads, the held requests."""
+"""The state of a server that its routes share: log, settings, threads, held requests."""
 
 from __future__ import annotations
 

@@ -48,10 +48,10 @@ def arrow_batches(body: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
 
 
 def _from_arrow(body: bytes, schema: pa.Schema, first: pa.Schema) -> pa.RecordBatch:
-    found, batches = arrow_batches(body)
+    sent, batches = arrow_batches(body)
     if len(batches) == 1:
         return fit(batches[0], schema, first)
-    return fit(pa.Table.from_batches(batches, schema=found), schema, first)
+    return fit(pa.Table.from_batches(batches, schema=sent), schema, first)
 
 
 def _from_json(body: bytes, schema: pa.Schema, _: pa.Schema) -> pa.RecordBatch:

@@ -58,12 +58,12 @@ def consumer_list(
     view: StoreView, now_ms: int, away_ms_max: int, *, only_away: bool
 ) -> ConsumerList:
     """Groups and queries by name, or only those that stay away, the longest away first."""
-    found = [_describe_consumer(view, holder, now_ms, away_ms_max) for holder in holders(view)]
-    found.sort(key=lambda consumer: (consumer.reader, consumer.name, consumer.stream))
+    consumers = [_describe_consumer(view, holder, now_ms, away_ms_max) for holder in holders(view)]
+    consumers.sort(key=lambda consumer: (consumer.reader, consumer.name, consumer.stream))
     if only_away:
-        found = [consumer for consumer in found if consumer.is_away]
-        found.sort(key=lambda consumer: consumer.heard_at_ms)
-    return ConsumerList(tuple(found))
+        consumers = [consumer for consumer in consumers if consumer.is_away]
+        consumers.sort(key=lambda consumer: consumer.heard_at_ms)
+    return ConsumerList(tuple(consumers))
 
 
 def _describe_consumer(
