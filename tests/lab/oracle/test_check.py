@@ -42,8 +42,8 @@ def checked(query: Query, made: Past) -> Checked:
     return check(query, made.client(), {stage.name: stage.name for stage in query.stages})
 
 
-def said(found: Checked) -> list[tuple[int | None, str]]:
-    return [(difference.batch, difference.kind) for difference in found.differences]
+def said(verdict: Checked) -> list[tuple[int | None, str]]:
+    return [(difference.batch, difference.kind) for difference in verdict.differences]
 
 
 MISSING, EXCESS = "expected but not committed", "committed but not expected"
@@ -65,31 +65,31 @@ def two_batches(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> Ch
 
 
 def test_rows_that_are_right_pass_in_any_order() -> None:
-    found = two_batches([selected(123, 1)], [selected(123, 3), selected(123, 3)])
-    assert found.is_right
-    assert (found.batches, found.rows) == ({"q2": 2}, 3)
-    assert str(found) == "3 rows in 2 batches, all right"
+    verdict = two_batches([selected(123, 1)], [selected(123, 3), selected(123, 3)])
+    assert verdict.is_right
+    assert (verdict.batches, verdict.rows) == ({"q2": 2}, 3)
+    assert str(verdict) == "3 rows in 2 batches, all right"
 
 
 def test_a_missing_row_is_named_with_batch_and_marker() -> None:
-    found = two_batches([selected(123, 1)], [selected(123, 3)])
-    assert (found.different, said(found)) == (1, [(1, MISSING)])
-    assert "q2, batch 1 (marker 4): expected but not committed auction=123" in str(found)
+    verdict = two_batches([selected(123, 1)], [selected(123, 3)])
+    assert (verdict.different, said(verdict)) == (1, [(1, MISSING)])
+    assert "q2, batch 1 (marker 4): expected but not committed auction=123" in str(verdict)
 
 
 def test_a_row_committed_twice_is_found() -> None:
-    found = two_batches([selected(123, 1)] * 2, [selected(123, 3)] * 2)
-    assert said(found) == [(0, EXCESS)]
+    verdict = two_batches([selected(123, 1)] * 2, [selected(123, 3)] * 2)
+    assert said(verdict) == [(0, EXCESS)]
 
 
 def test_a_wrong_value_is_missing_and_unexpected() -> None:
-    found = two_batches([selected(123, 1, price=101)], [selected(123, 3)] * 2)
-    assert (found.different, sorted(said(found))) == (1, [(0, EXCESS), (0, MISSING)])
+    verdict = two_batches([selected(123, 1, price=101)], [selected(123, 3)] * 2)
+    assert (verdict.different, sorted(said(verdict))) == (1, [(0, EXCESS), (0, MISSING)])
 
 
 def test_a_row_in_another_batch_is_wrong_although_the_end_is_right() -> None:
-    found = two_batches([], [selected(123, 1), selected(123, 3), selected(123, 3)])
-    assert sorted(said(found)) == [(0, MISSING), (1, EXCESS)]
+    verdict = two_batches([], [selected(123, 1), selected(123, 3), selected(123, 3)])
+    assert sorted(said(verdict)) == [(0, MISSING), (1, EXCESS)]
 
 
 def test_rows_of_another_writer_are_found() -> None:
@@ -103,8 +103,8 @@ def test_rows_of_another_writer_are_found() -> None:
 
 def test_a_query_that_has_committed_nothing_is_right_and_empty() -> None:
     query = named("q5")
-    found = checked(query, past(query, bids=BIDS))
-    assert (found.is_right, found.batches, found.rows) == (True, {"q5": 0}, 0)
+    verdict = checked(query, past(query, bids=BIDS))
+    assert (verdict.is_right, verdict.batches, verdict.rows) == (True, {"q5": 0}, 0)
 
 
 def test_rows_past_the_last_batch_are_found_once_the_query_has_ended() -> None:
@@ -114,10 +114,13 @@ def test_rows_past_the_last_batch_are_found_once_the_query_has_ended() -> None:
     made.append("bids", [bid(123, 2)])
     made.append("q2", [selected(123, 2), selected(123, 2)])
     assert checked(query, made).is_right
-    found = check(query, made.client(), {"q2": "q2"}, has_ended=True)
-    assert found.different == 3
-    assert said(found) == [(None, "no batch has read from bids"), *[(None, "no marker names")] * 2]
-    assert "q2, past its last batch: no marker names auction=123" in str(found)
+    verdict = check(query, made.client(), {"q2": "q2"}, has_ended=True)
+    assert verdict.different == 3
+    assert said(verdict) == [
+        (None, "no batch has read from bids"),
+        *[(None, "no marker names")] * 2,
+    ]
+    assert "q2, past its last batch: no marker names auction=123" in str(verdict)
 
 
 def test_without_a_batch_every_row_of_a_query_that_has_ended_differs() -> None:
@@ -194,15 +197,15 @@ def test_windows_are_written_when_event_time_has_passed_them() -> None:
 
 
 def test_windows_written_before_they_could_close_are_found() -> None:
-    found = windows(close_early=True)
-    assert found.different == 10
-    assert {batch for batch, kind in said(found) if kind == EXCESS} == {0}
+    verdict = windows(close_early=True)
+    assert verdict.different == 10
+    assert {batch for batch, kind in said(verdict) if kind == EXCESS} == {0}
 
 
 def test_a_dropped_tie_is_found() -> None:
-    found = windows(drop_tie=True)
-    assert said(found) == [(2, MISSING)]
-    assert found.differences[0].row["auction"] == 2
+    verdict = windows(drop_tie=True)
+    assert said(verdict) == [(2, MISSING)]
+    assert verdict.differences[0].row["auction"] == 2
 
 
 def test_a_late_row_is_not_expected() -> None:

@@ -43,7 +43,7 @@ def test_the_lowest_bid_wins_if_asked_for() -> None:
 def test_how_events_are_cut_into_batches_makes_no_difference(
     bids: list[tuple[int, int, int]], place: int, cut: int
 ) -> None:
-    events = [bid(*one) for one in bids]
+    events = [bid(*values) for values in bids]
     events.insert(place, AUCTION)
     at_once = after(Bidding(), events)
     in_two = after(after(Bidding(), events[:cut]), events[cut:])

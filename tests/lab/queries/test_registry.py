@@ -19,7 +19,7 @@ def test_a_query_says_what_it_writes_and_the_last_column_is_the_send_time(name: 
         columns = parse_ddl(stage.columns).names
         assert columns[-1] == "sent_at"
         assert set(stage.route) <= set(columns)
-        assert {one.stream for one in stage.watermarks} <= set(stage.reads)
+        assert {watermark.stream for watermark in stage.watermarks} <= set(stage.reads)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -31,22 +31,26 @@ async def said(client: LogClient, tag: str) -> Sequence[Entry]:
 
 
 async def steps(client: LogClient) -> list[str]:
-    found = [decode(entry.payload) for entry in await said(client, transactions_tag("r"))]
-    return [step.kind for step in found if isinstance(step, Step)]
+    payloads = [decode(entry.payload) for entry in await said(client, transactions_tag("r"))]
+    return [step.kind for step in payloads if isinstance(step, Step)]
 
 
 async def commits(client: LogClient, tag: str) -> list[tuple[int, int, int]]:
-    found = [decode_control(entry.payload) for entry in await said(client, tag)]
-    return [(one.instance, one.first, one.last) for one in found if isinstance(one, Progress)]
+    payloads = [decode_control(entry.payload) for entry in await said(client, tag)]
+    return [
+        (record.instance, record.first, record.last)
+        for record in payloads
+        if isinstance(record, Progress)
+    ]
 
 
 def test_every_step_is_in_the_log_and_every_substream_has_its_record(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = Coordinator("r", client)
-        assert await one.begin("t") == (1, 0, 0)
-        await one.register("t", 1, 1, ["a", "b"])
-        await one.commit("t", 1, 1, 1, 5, 9)
-        await one.register("t", 1, 2, ["b"])  # waits for phase two of the first
+        coordinator = Coordinator("r", client)
+        assert await coordinator.begin("t") == (1, 0, 0)
+        await coordinator.register("t", 1, 1, ["a", "b"])
+        await coordinator.commit("t", 1, 1, 1, 5, 9)
+        await coordinator.register("t", 1, 2, ["b"])  # waits for phase two of the first
         assert await steps(client) == ["begin", "register", "prepare", "done", "register"]
         assert await commits(client, "a") == await commits(client, "b") == [(1, 1, 5)]
 
@@ -55,13 +59,13 @@ def test_every_step_is_in_the_log_and_every_substream_has_its_record(tmp_path: P
 
 def test_a_new_coordinator_finishes_what_was_prepared(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = Coordinator("r", client)
-        await one.begin("t")
-        await one.register("t", 1, 1, ["a"])
+        coordinator = Coordinator("r", client)
+        await coordinator.begin("t")
+        await coordinator.register("t", 1, 1, ["a"])
         # Killed between the pre-commit record and phase two.
-        step = one._book.prepare("t", one._book.line("t").instance, 1, 1, 3, Lsn(4))
+        step = coordinator._book.prepare("t", coordinator._book.line("t").instance, 1, 1, 3, Lsn(4))
         assert step is not None
-        await one._note(step)
+        await coordinator._note(step)
         two = Coordinator("r", client)
         await two.recover()
         assert await two.begin("t") == (2, 4, 1)
@@ -72,13 +76,13 @@ def test_a_new_coordinator_finishes_what_was_prepared(tmp_path: Path) -> None:
 
 def test_a_new_instance_ends_what_the_old_one_had_open_and_fences_it(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = Coordinator("r", client)
-        await one.begin("t")
-        await one.register("t", 1, 1, ["a"])
-        assert await one.begin("t") == (2, 0, 1)
+        coordinator = Coordinator("r", client)
+        await coordinator.begin("t")
+        await coordinator.register("t", 1, 1, ["a"])
+        assert await coordinator.begin("t") == (2, 0, 1)
         assert await commits(client, "a") == [(1, 1, 0)]  # commits nothing
         with pytest.raises(Fenced):
-            await one.commit("t", 1, 1, 1, 3, 4)
+            await coordinator.commit("t", 1, 1, 1, 3, 4)
 
     run(tmp_path, story)
 
@@ -109,13 +113,13 @@ class Gate:
 
 def test_an_old_instance_cannot_commit_while_a_new_one_begins(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = Coordinator("r", client)
-        await one.begin("t")
-        await one.register("t", 1, 1, ["a"])
+        coordinator = Coordinator("r", client)
+        await coordinator.begin("t")
+        await coordinator.register("t", 1, 1, ["a"])
         gate = Gate(client)
-        begun = asyncio.ensure_future(one.begin("t"))
+        begun = asyncio.ensure_future(coordinator.begin("t"))
         await gate.is_reached.wait()
-        committed = asyncio.ensure_future(one.commit("t", 1, 1, 1, 3, 4))
+        committed = asyncio.ensure_future(coordinator.commit("t", 1, 1, 1, 3, 4))
         await gate.open()
         assert await begun == (2, 0, 1)
         with pytest.raises(Fenced):
@@ -127,13 +131,13 @@ def test_an_old_instance_cannot_commit_while_a_new_one_begins(tmp_path: Path) ->
 
 def test_a_new_instance_begins_after_what_is_being_prepared(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = Coordinator("r", client)
-        await one.begin("t")
-        await one.register("t", 1, 1, ["a"])
+        coordinator = Coordinator("r", client)
+        await coordinator.begin("t")
+        await coordinator.register("t", 1, 1, ["a"])
         gate = Gate(client)
-        committed = asyncio.ensure_future(one.commit("t", 1, 1, 1, 3, 4))
+        committed = asyncio.ensure_future(coordinator.commit("t", 1, 1, 1, 3, 4))
         await gate.is_reached.wait()
-        begun = asyncio.ensure_future(one.begin("t"))
+        begun = asyncio.ensure_future(coordinator.begin("t"))
         await gate.open()
         await committed
         assert await begun == (2, 4, 1), "what was prepared is not processed again"
@@ -147,26 +151,26 @@ def test_a_recovery_reads_no_more_however_many_transactions_were_finished(tmp_pa
     every = 10
 
     async def story(client: LogClient) -> None:
-        one = Coordinator("r", client, every)
+        coordinator = Coordinator("r", client, every)
         for task in ("quiet", "open", "t"):
-            await one.begin(task)
-        await one.register("quiet", 1, 1, ["q"])
-        await one.commit("quiet", 1, 1, 1, 2, 7)
-        await one.register("open", 1, 1, ["o"])
-        await one.register("open", 1, 1, ["p"])
+            await coordinator.begin(task)
+        await coordinator.register("quiet", 1, 1, ["q"])
+        await coordinator.commit("quiet", 1, 1, 1, 2, 7)
+        await coordinator.register("open", 1, 1, ["o"])
+        await coordinator.register("open", 1, 1, ["p"])
         for number in range(1, 101):
-            await one.register("t", 1, number, ["a"])
-            await one.commit("t", 1, number, number, number, number)
-        await one.begin("t")  # after what was committed behind it
-        while one._trimming is not None and not one._trimming.done():
-            await one._trimming
+            await coordinator.register("t", 1, number, ["a"])
+            await coordinator.commit("t", 1, number, number, number, number)
+        await coordinator.begin("t")  # after what was committed behind it
+        while coordinator._trimming is not None and not coordinator._trimming.done():
+            await coordinator._trimming
         two, read = Coordinator("r", client, every), list[Entry]()
         page = client.page
 
         async def counted(*asked: Any) -> list[Entry]:
-            found = await page(*asked)
-            read.extend(found)
-            return found
+            entries = await page(*asked)
+            read.extend(entries)
+            return entries
 
         client.page = counted  # type: ignore[method-assign, assignment]
         await two.recover()
@@ -201,31 +205,33 @@ def barriers(client: LogClient) -> Barriers:
 
 
 async def epochs(client: LogClient) -> list[tuple[str, int]]:
-    found = [decode(entry.payload) for entry in await said(client, checkpoints_tag("r"))]
+    payloads = [decode(entry.payload) for entry in await said(client, checkpoints_tag("r"))]
     return [
-        (type(one).__name__, one.epoch) for one in found if isinstance(one, Completed | Restored)
+        (type(payload).__name__, payload.epoch)
+        for payload in payloads
+        if isinstance(payload, Completed | Restored)
     ]
 
 
 def test_a_checkpoint_is_complete_when_every_task_has_kept_its_state(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = barriers(client)
-        await one.restore()
+        attempt = barriers(client)
+        await attempt.restore()
         names = [task.name for task in GRAPH.tasks("r")]
         for name in names:
-            call(one, "ready", name)
-        running = asyncio.ensure_future(one.run())
+            call(attempt, "ready", name)
+        running = asyncio.ensure_future(attempt.run())
         for name in names[:-1]:
-            call(one, "keep", name, 1, 1)
+            call(attempt, "keep", name, 1, 1)
         await asyncio.sleep(0.05)
         assert await epochs(client) == [("Restored", 0)]
-        call(one, "keep", names[-1], 1, 2)  # of another checkpoint
-        call(one, "keep", names[-1], 2, 1)  # of another attempt
+        call(attempt, "keep", names[-1], 1, 2)  # of another checkpoint
+        call(attempt, "keep", names[-1], 2, 1)  # of another attempt
         await asyncio.sleep(0.02)
         assert await epochs(client) == [("Restored", 0)]
         while ("Completed", 1) not in await epochs(client):
             for name in names:
-                call(one, "keep", name, 1, 1)
+                call(attempt, "keep", name, 1, 1)
         assert await epochs(client) == [("Restored", 0), ("Completed", 1)]
         running.cancel()
 

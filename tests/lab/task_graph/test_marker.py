@@ -38,21 +38,21 @@ def watched() -> Reader:
 
 
 def numbers(reader: Reader) -> list[int]:
-    return [row[2] for one in reader.seen for row in one.rows]
+    return [row[2] for seen in reader.seen for row in seen.rows]
 
 
 def test_rows_are_visible_with_their_marker_and_not_before(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        reader, one = watched(), task(client, "one")
+        reader, first_task = watched(), task(client, "one")
         await client.subscribe((OUT,), 0, reader.receive)
-        await one.recover()
+        await first_task.recover()
         await rise(client, 5)
-        await until(lambda: one.is_dirty)
-        one.send_all()
-        await one.sent()
+        await until(lambda: first_task.is_dirty)
+        first_task.send_all()
+        await first_task.sent()
         await asyncio.sleep(0.05)
         assert numbers(reader) == []
-        await one.commit()
+        await first_task.commit()
         await until(lambda: numbers(reader) == [1])
 
     run(tmp_path, story)
@@ -81,15 +81,15 @@ def test_an_older_instance_is_fenced_and_what_it_left_is_never_seen(tmp_path: Pa
 
 def test_a_new_instance_has_the_state_of_the_last_marker(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = task(client, "one")
-        await one.recover()
+        first_task = task(client, "one")
+        await first_task.recover()
         for price in (5, 7):
             await rise(client, price)
-            await until(lambda: one.is_dirty)
-            await one.commit()
-        kept = dict(one.state.table("total"))
+            await until(lambda: first_task.is_dirty)
+            await first_task.commit()
+        kept = dict(first_task.state.table("total"))
         await rise(client, 9)
-        await until(lambda: one.is_dirty)
+        await until(lambda: first_task.is_dirty)
         two = task(client, "two")
         two.pause()  # the third row is there to be read and must not be in the state yet
         await two.recover()
@@ -101,14 +101,14 @@ def test_a_new_instance_has_the_state_of_the_last_marker(tmp_path: Path) -> None
 
 def test_a_checkpoint_named_by_a_marker_saves_reading_what_is_before_it(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = task(client, "one")
-        await one.recover()
+        first_task = task(client, "one")
+        await first_task.recover()
         for price in (5, 7, 9):
             await rise(client, price)
-            await until(lambda: one.is_dirty)
-            await one.commit()
+            await until(lambda: first_task.is_dirty)
+            await first_task.commit()
             if price == 7:
-                await one.checkpoint()
+                await first_task.checkpoint()
         last = decode_task_log((await client.entry(await client.tail(TASK.log_tag))).payload)
         assert isinstance(last, TaskMark)
         assert last.checkpoint
@@ -122,12 +122,12 @@ def test_a_checkpoint_named_by_a_marker_saves_reading_what_is_before_it(tmp_path
 
 def test_a_checkpoint_that_no_marker_names_is_not_needed(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = task(client, "one")
-        await one.recover()
+        first_task = task(client, "one")
+        await first_task.recover()
         await rise(client, 5)
-        await until(lambda: one.is_dirty)
-        await one.commit()
-        await one.checkpoint()
+        await until(lambda: first_task.is_dirty)
+        await first_task.commit()
+        await first_task.checkpoint()
         two, three = task(client, "two"), task(client, "three")
         await two.recover()
         await three.recover()  # two claims in a row, with no marker between them
@@ -140,12 +140,12 @@ def test_a_checkpoint_that_no_marker_names_is_not_needed(tmp_path: Path) -> None
 def test_a_marker_has_every_tag_that_must_see_it(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
         seen: list[Entry] = []
-        one = task(client, "one")
+        first_task = task(client, "one")
         await client.subscribe((TASK.log_tag,), 0, seen.extend)
-        await one.recover()
+        await first_task.recover()
         await rise(client, 5)
-        await until(lambda: one.is_dirty)
-        await one.commit()
+        await until(lambda: first_task.is_dirty)
+        await first_task.commit()
         await until(lambda: len(seen) == 2)
         assert set(seen[1].head.tags) == {OUT, TASK.log_tag, TASK.changes_tag}
 

@@ -68,7 +68,11 @@ def test_frames_are_cut_wherever_the_bytes_are() -> None:
     sent = encoded_message([1, "a"]) + encoded_message([2, b"b" * 1_000])
     for size in (1, 3, 7, len(sent)):
         frames = MessageDecoder()
-        got = [one for at in range(0, len(sent), size) for one in frames.feed(sent[at : at + size])]
+        got = [
+            message
+            for at in range(0, len(sent), size)
+            for message in frames.feed(sent[at : at + size])
+        ]
         assert got == [[1, "a"], [2, b"b" * 1_000]]
 
 

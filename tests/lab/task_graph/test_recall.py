@@ -58,9 +58,9 @@ async def mark(client: LogClient, producer: str, first: int, last: int) -> Lsn:
 
 async def answered(client: LogClient, bounds: Bounds) -> list[list[int]]:
     """Two producers by turns, and rows that count at once before, between and after them."""
-    reader, one = Reader("marker", SYSTEM_CLOCK), task(client, "one", bounds)
+    reader, first_task = Reader("marker", SYSTEM_CLOCK), task(client, "one", bounds)
     await client.subscribe((OUT,), 0, reader.receive)
-    await one.recover()
+    await first_task.recover()
     await client.append((IN,), rows(100))
     for price in PRICES:
         await produce(client, f"p{price % 2}", [price], price)
@@ -68,42 +68,42 @@ async def answered(client: LogClient, bounds: Bounds) -> list[list[int]]:
     await client.append((IN,), rows(200))
     await mark(client, "p1", 1, 11)
     last = await client.append((IN,), rows(300))
-    await until(lambda: one._inputs.saved().first > last and one._reading is None)
-    await one.commit()
+    await until(lambda: first_task._inputs.saved().first > last and first_task._reading is None)
+    await first_task.commit()
     await until(lambda: reader.rows == len(PRICES) + 3)
     return [row for seen in reader.seen for row in seen.rows]
 
 
 @pytest.mark.parametrize("room", BOUNDS)
 def test_what_there_was_no_room_for_counts_once_and_in_its_place(room: str, tmp_path: Path) -> None:
-    found: dict[str, list[list[int]]] = {}
+    answers: dict[str, list[list[int]]] = {}
 
     def story(name: str, folder: Path) -> None:
         async def tell(client: LogClient) -> None:
-            found[name] = await answered(client, BOUNDS[name])
+            answers[name] = await answered(client, BOUNDS[name])
 
         folder.mkdir()
         run(folder, tell)
 
     story("room for all", tmp_path / "all")
     story(room, tmp_path / "room")
-    assert found[room] == found["room for all"]
+    assert answers[room] == answers["room for all"]
 
 
 def test_a_commit_waits_for_what_is_being_read_again(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = task(client, "one", Bounds(unknown_max=1))
-        await one.recover()
+        first_task = task(client, "one", Bounds(unknown_max=1))
+        await first_task.recover()
         await produce(client, "p", [1, 2, 3, 4], 1)
         marked = await mark(client, "p", 1, 4)
-        await until(lambda: one._reading is not None or one.is_dirty)
-        await one.commit()
-        await until(lambda: one.commits == 1)
+        await until(lambda: first_task._reading is not None or first_task.is_dirty)
+        await first_task.commit()
+        await until(lambda: first_task.commits == 1)
         # All of what the marker covers, and its place as the position.
         new = task(client, "new", Bounds(unknown_max=1))
         await new.recover()
         assert new._inputs.saved().position == marked
-        assert new.state.snapshot() == one.state.snapshot()
+        assert new.state.snapshot() == first_task.state.snapshot()
         await asyncio.sleep(0.05)
         assert not new.is_dirty, "nothing of it counts a second time"
 
@@ -112,36 +112,36 @@ def test_a_commit_waits_for_what_is_being_read_again(tmp_path: Path) -> None:
 
 def test_a_change_log_with_longer_spans_than_there_is_room_for_is_replayed(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = task(client, "one", Bounds())
-        await one.recover()
+        first_task = task(client, "one", Bounds())
+        await first_task.recover()
         for number in range(1, 7):
             await client.append((IN,), rows(number))
-            await until(lambda: one.is_dirty)
-            one.send_all()
-            one.is_dirty = number == 6
-        await one.commit()
+            await until(lambda: first_task.is_dirty)
+            first_task.send_all()
+            first_task.is_dirty = number == 6
+        await first_task.commit()
         for bounds in BOUNDS.values():
             new = task(client, f"new {bounds}", bounds)
             await new.recover()
             assert new.changes_replayed >= 6
-            assert new.state.snapshot() == one.state.snapshot()
+            assert new.state.snapshot() == first_task.state.snapshot()
 
     run(tmp_path, story)
 
 
 def test_a_read_that_fails_ends_the_task_with_its_reason(tmp_path: Path) -> None:
     async def story(client: LogClient) -> None:
-        one = task(client, "one", Bounds(unknown_bytes_max=1))
-        await one.recover()
+        first_task = task(client, "one", Bounds(unknown_bytes_max=1))
+        await first_task.recover()
 
         async def gone(lsn: Lsn) -> None:
             raise BadCall(f"there is no entry {lsn}", code="unknown_entries")
 
-        one.log.entry = gone  # type: ignore[method-assign, assignment]
+        first_task.log.entry = gone  # type: ignore[method-assign, assignment]
         await produce(client, "p", [1], 1)
         await mark(client, "p", 1, 1)
-        await until(lambda: one._reading is not None)
+        await until(lambda: first_task._reading is not None)
         with pytest.raises(BadCall, match="there is no entry"):
-            await one.commit()
+            await first_task.commit()
 
     run(tmp_path, story)

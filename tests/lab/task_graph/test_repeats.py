@@ -64,15 +64,15 @@ def test_a_repeat_counts_for_nothing_before_a_commit_and_after_a_recovery(
 ) -> None:
     async def story(client: LogClient) -> None:
         make = protocol(client)
-        one = make("one")
-        await one.recover()
+        first_task = make("one")
+        await first_task.recover()
         # Not in the order of their numbers: a sender that does not wait need not keep it.
         third, first = await sent(client, 3), await sent(client, 1)
-        await until(lambda: total(one)[1:2] == [2])
+        await until(lambda: total(first_task)[1:2] == [2])
         for entry in (third, first):
-            one.take([await again(client, entry)])
-        assert total(one)[1:2] == [2]
-        await one.commit()
+            first_task.take([await again(client, entry)])
+        assert total(first_task)[1:2] == [2]
+        await first_task.commit()
         two = make("two")
         await two.recover()
         for entry in (first, third):

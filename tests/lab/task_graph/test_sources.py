@@ -13,12 +13,12 @@ from penstock_lab.baselines.task_graph.sources import load_of, stamped, ticks
 def test_rows_carry_the_time_they_were_meant_to_be_sent_before_their_padding() -> None:
     made = ticks("q4", load_of("q4", 1_000, 0.1, seed=7, tick_ms=10))
     assert [tick.due_us for tick in made] == list(range(0, 100_000, 10_000))
-    found = decode(stamped(made[1], 5_000))
-    assert isinstance(found, Rows)
-    assert isinstance(found.rows, list)
-    assert {row[-2] for row in found.rows} == {5_000}
-    assert all(isinstance(row[-1], str) for row in found.rows)
-    assert found.clock_us == max(row[3] for row in found.rows)
+    batch = decode(stamped(made[1], 5_000))
+    assert isinstance(batch, Rows)
+    assert isinstance(batch.rows, list)
+    assert {row[-2] for row in batch.rows} == {5_000}
+    assert all(isinstance(row[-1], str) for row in batch.rows)
+    assert batch.clock_us == max(row[3] for row in batch.rows)
 
 
 def test_a_query_is_sent_what_it_reads_and_nothing_else() -> None:

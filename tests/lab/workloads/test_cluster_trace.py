@@ -49,11 +49,11 @@ def test_events_made_once_can_be_made_again_by_later_versions() -> None:
 
 
 def test_the_table_of_the_sample_adds_up_to_the_sample() -> None:
-    assert [sum(one.by_type) for one in SAMPLE] == [13_313, 590, 2_437, 45]
-    by_type = [sum(one.by_type[number] for one in SAMPLE) for number in range(6)]
+    assert [sum(part.by_type) for part in SAMPLE] == [13_313, 590, 2_437, 45]
+    by_type = [sum(part.by_type[number] for part in SAMPLE) for number in range(6)]
     assert by_type == [5_349, 5_306, 191, 80, 4_478, 981]
     assert SAMPLE_JOBS == 240
-    assert all(sum(one.by_priority.values()) == one.jobs for one in SAMPLE)
+    assert all(sum(part.by_priority.values()) == part.jobs for part in SAMPLE)
 
 
 def test_events_come_at_the_rate_and_in_order_of_time() -> None:
@@ -65,16 +65,16 @@ def test_events_come_at_the_rate_and_in_order_of_time() -> None:
 
 
 def test_categories_are_as_skewed_as_in_the_sample() -> None:
-    found = dict(asked("select category, count(*) / 161750 from events group by 1"))
-    for category, one in enumerate(SAMPLE):
-        assert abs(found[category] - sum(one.by_type) / SAMPLE_ROWS) < 0.004
+    shares = dict(asked("select category, count(*) / 161750 from events group by 1"))
+    for category, part in enumerate(SAMPLE):
+        assert abs(shares[category] - sum(part.by_type) / SAMPLE_ROWS) < 0.004
 
 
 def test_event_types_are_as_frequent_as_in_the_sample() -> None:
-    found = dict(asked("select event_type, count(*) / 161750 from events group by 1"))
+    shares = dict(asked("select event_type, count(*) / 161750 from events group by 1"))
     for event_type in range(6):
-        expected = sum(one.by_type[event_type] for one in SAMPLE) / SAMPLE_ROWS
-        assert abs(found[event_type] - expected) < 0.004
+        expected = sum(part.by_type[event_type] for part in SAMPLE) / SAMPLE_ROWS
+        assert abs(shares[event_type] - expected) < 0.004
 
 
 def test_there_are_240_jobs_in_647_seconds_and_a_few_make_most_events() -> None:
@@ -100,10 +100,10 @@ def test_a_job_has_one_category_user_priority_and_request() -> None:
 
 
 def test_a_task_has_no_machine_until_it_is_placed() -> None:
-    found = dict(asked("select event_type, avg((machine = -1)::int) from events group by 1"))
-    assert found[0] == 1
-    assert [found[event_type] for event_type in (1, 2, 3, 4)] == [0, 0, 0, 0]
-    assert abs(found[5] - 0.716) < 0.02
+    shares = dict(asked("select event_type, avg((machine = -1)::int) from events group by 1"))
+    assert shares[0] == 1
+    assert [shares[event_type] for event_type in (1, 2, 3, 4)] == [0, 0, 0, 0]
+    assert abs(shares[5] - 0.716) < 0.02
 
 
 def test_requests_are_of_the_sample_s_size() -> None:

@@ -36,9 +36,9 @@ def test_it_does_not_matter_in_how_many_calls_the_rows_are_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     load = Load("nexmark", NEXMARK, 1_000, 2.0, first=77, tick_ms=50)
-    at_once = [(one.tick, one.stream, one.rows) for one in pieces(load)]
+    at_once = [(piece.tick, piece.stream, piece.rows) for piece in pieces(load)]
     monkeypatch.setattr(load_module, "EVENTS_AT_ONCE", 130)
-    in_parts = [(one.tick, one.stream, one.rows) for one in pieces(load)]
+    in_parts = [(piece.tick, piece.stream, piece.rows) for piece in pieces(load)]
     assert len(at_once) == len(in_parts)
     assert all(a[:2] == b[:2] and a[2].equals(b[2]) for a, b in zip(at_once, in_parts, strict=True))
 

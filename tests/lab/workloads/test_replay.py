@@ -190,17 +190,17 @@ def test_the_cluster_sample_is_as_described(cluster: Replay) -> None:
 
 def test_the_generator_s_table_is_counted_from_the_sample(cluster: Replay) -> None:
     rows = cluster.events(0, len(cluster))
-    for category, one in enumerate(SAMPLE):
+    for category, part in enumerate(SAMPLE):
         mine = f"from rows where category = {category}"
         types = dict(asked(rows, f"select event_type, count(*) {mine} group by 1"))
-        assert tuple(types.get(number, 0) for number in range(6)) == one.by_type
+        assert tuple(types.get(number, 0) for number in range(6)) == part.by_type
         priorities = asked(rows, f"select priority, count(distinct job) {mine} group by 1")
-        assert dict(priorities) == one.by_priority
+        assert dict(priorities) == part.by_priority
         largest = asked(
             rows,
             "select count(*), count(distinct task), round(max(cpu), 3), round(max(ram), 3)"
             f" {mine} group by job order by 1 desc",
         )
-        assert len(largest) == one.jobs
-        for job, found in zip(one.large, largest, strict=False):
-            assert np.allclose(job, found, atol=1e-6)
+        assert len(largest) == part.jobs
+        for job, recorded_job in zip(part.large, largest, strict=False):
+            assert np.allclose(job, recorded_job, atol=1e-6)

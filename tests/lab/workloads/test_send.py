@@ -6,12 +6,16 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
 
 from penstock.errors import TryAgain
 from penstock.testing.clock import ManualClock
 from penstock_lab.workloads.load import Load, pieces
+from penstock_lab.workloads.send import main
 from penstock_lab.workloads.sending import Done, FolderTarget, Lane, report, send
 
 
@@ -83,6 +87,20 @@ def test_a_failed_append_stops_every_lane_and_is_kept() -> None:
     assert stop.is_set()
     assert lanes[0].error is not None
     assert lanes[0].rows == 40
+
+
+def test_a_sender_whose_append_failed_ends_with_the_reason_and_gives_no_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock_lab.workloads.send._targets", lambda *_: [Recording(fail_from=3)])
+    # What a process does to itself must not be done to this one.
+    monkeypatch.setattr("penstock_lab.workloads.send.first_in_line", lambda: False)
+    for name in ("signal.signal", "sys.setswitchinterval", "gc.freeze", "gc.disable"):
+        monkeypatch.setattr(name, lambda *_: None)
+    load = msgspec.json.encode(bids(1_000, 0.1)).decode("utf-8")
+    ended = CliRunner().invoke(main, ["--load", load, "--producer", "p", "--lanes", "1"])
+    assert ended.exit_code == 1
+    assert (ended.stdout, ended.stderr) == ("", "error: no answer\n")
 
 
 def test_rows_for_files_are_there_whole_and_with_their_send_time(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ SCHEDULES = st.one_of(
 def test_the_rows_of_single_ticks_sum_up_to_the_rows_of_the_run(
     schedule: Schedule, tick: int, ticks: int
 ) -> None:
-    rows = [schedule.rows_in(one) for one in range(tick, tick + ticks)]
+    rows = [schedule.rows_in(due_tick) for due_tick in range(tick, tick + ticks)]
     assert min(rows, default=0) >= 0
     assert sum(rows) == schedule.rows_before(tick + ticks) - schedule.rows_before(tick)
 
