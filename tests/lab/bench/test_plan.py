@@ -104,7 +104,7 @@ def test_a_missing_package_is_said_with_how_to_get_it() -> None:
     plan = plan_of(SUITES["nexmark"], quick=True)
     with pytest.raises(BadCall, match=r"duckdb is not installed.*pip install 'duckdb'"):
         needs.require_all(plan, plot=False, has=lambda name: name != "duckdb")
-    with pytest.raises(BadCall, match=r"matplotlib.*pip install 'penstock\[plot\]'"):
+    with pytest.raises(BadCall, match=r"matplotlib.*pip install 'penstock-lab'"):
         needs.require_all(plan, plot=True, has=lambda name: name != "matplotlib")
     with pytest.raises(BadCall, match="Redis"):
         needs.require_all(
