@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
-from penstock_lab.experiment.figures import figures as compared_figures
+import msgspec
+
+from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.latency import Latencies
-from penstock_lab.experiment.record import Run
-from penstock_lab.experiment.verdicts import Verdict
-from penstock_lab.suites import floor, sustain
-from penstock_lab.suites.answers.report import figures as answers_figures
-from penstock_lab.suites.answers.trial import Answered
-from penstock_lab.suites.commit import cells as commit_cells
-from penstock_lab.suites.commit.batches import Timed
-from penstock_lab.suites.commit.figures import figures as commit_figures
-from penstock_lab.suites.commit.plan import plan_of as commit_plan
-from penstock_lab.suites.commit.record import Measured
-from penstock_lab.suites.commit.trial import Searched
-from penstock_lab.suites.log.figures import figures as log_figures
-from penstock_lab.suites.log.plan import QUICK, SIZES, WRITERS
-from penstock_lab.suites.protocols import plan as protocols_plan
-from penstock_lab.suites.protocols.figures import figures as protocols_figures
-from penstock_lab.suites.protocols.record import Measured as OfProtocol
-from penstock_lab.suites.sustain import Tried
+from penstock_lab.experiment.record import Kind, Measured, Run
+from penstock_lab.experiment.suite import Suite
+from penstock_lab.experiment.verdict import Verdict
+from penstock_lab.measure.killed_driver import Answered
+from penstock_lab.measure.log_sizes import SIZES, WRITERS
+from penstock_lab.suites import answers, commit, compared, floor, log, protocols, sustain
+from penstock_lab.suites.commit_cells import Cell as CommitCell
+from penstock_lab.suites.commit_cells import plan_of as commit_plan
+from penstock_lab.suites.commit_runs import Record as CommitRecord
+from penstock_lab.suites.log_cells import QUICK
 
+P = TypeVar("P")
+R = TypeVar("R")
 STEPS = {name: {"count": 2.0, "total_ms": 30.0, "max_ms": 20.0} for name in ("marker", "copy")}
+
+
+def names_of(suite: Suite[P, R], plan: P, records: Sequence[R]) -> set[str]:
+    """The names of a suite's figures, each of which there is once."""
+    names = [figure.name for figure in suite.figures(plan, records)]
+    assert len(names) == len(set(names))
+    return set(names)
 
 
 def run_of(query: str, system: str, repeat: int, p99: float, kind: str = "ok") -> Run:
@@ -49,44 +55,56 @@ def floor_runs(spark: list[float], ours: list[float]) -> list[dict[str, Any]]:
 
 
 def floor_names() -> set[str]:
-    return {figure.name for figure in floor.figures(floor_runs([100.0], [130.0]))}
+    return names_of(floor.SUITE, floor.QUICK, floor_runs([100.0], [130.0]))
 
 
 def compared_names() -> set[str]:
-    runs = [
-        run_of(query, system, 0, 100)
+    suite = compared.SUITES["nexmark"]
+    records = [
+        Measured(compared.Cell(query), run_of(query, system, 0, 100))
         for query in ("q1", "lr_join_30_5")
         for system in ("default", "tuned", "penstock")
     ]
-    return {figure.name for figure in compared_figures(runs)}
+    return names_of(suite, suite.plan_of(quick=True), records)
+
+
+def at_rate(run: Run, rate: int, slope: float) -> Run:
+    return msgspec.structs.replace(run, rate=rate, slope_ms_per_s=slope)
 
 
 def sustain_names() -> set[str]:
-    (plan,) = sustain.search_of(("q18",), ("tuned",), quick=True).plans
-    return {sustain.figure(plan, [Tried(5_000, True), Tried(10_000, False)]).name}
+    search = sustain.search_of(queries=("q18",), chosen=("tuned", "penstock"), quick=True)
+    run = run_of("q18", "tuned", 0, 100)
+    # The search of penstock was cut short: it might hold more, and has no figure.
+    cut = run_of("q18", "penstock", 0, 100)
+    tried = [at_rate(run, 10_000, 0.0), at_rate(run, 11_000, 99.0), at_rate(cut, 10_000, 0.0)]
+    records = [Measured(compared.Cell("q18"), each, "sustain") for each in tried]
+    return names_of(sustain.SUITE, search, records)
 
 
 def commit_names() -> set[str]:
     cells = [
-        *(commit_cells.Cell("lr_join_30_1", at, 0.0, True) for at in ("local", "remote20")),
-        commit_cells.Cell("lr_join_30_1", "remote80", 0.0, True),
-        commit_cells.Cell("cm_category_60_10", "remote20", 3.0, False, 1_500),
+        *(CommitCell("lr_join_30_1", at, 0.0, True) for at in ("local", "remote20", "remote80")),
+        CommitCell("cm_category_60_10", "remote20", 3.0, False, 1_500),
     ]
     batches = [Timed(number, number * 1_000, 10, 100.0, 1.0) for number in range(4)]
-    runs = [
-        Measured(cell, run_of(cell.query, name, 0, 100), batches, [100.0] * 4, STEPS, 500.0)
-        for cell in cells
-        for name in ("default", "tuned", "asyncckpt", "full")
-    ]
-    runs += [
-        Measured(cells[0], run_of("lr_join_30_1", name, 0, 9), [], [9.0] * 200, {}, None, "growth")
-        for name in ("full", "default")
-    ]
-    searched = [
-        Searched(cells[0], name, (Tried(10_000, True, "held"), Tried(20_000, False, "rises")))
+
+    def record(cell: CommitCell, system: str, took: int, kind: Kind = "compared") -> CommitRecord:
+        run = at_rate(run_of(cell.query, system, 0, 100), cell.rate, 99.0 * (cell.rate > 10_000))
+        return CommitRecord(cell, run, kind, batches, [100.0] * took, STEPS, 500.0)
+
+    names = ("default", "tuned", "asyncckpt", "full")
+    records = [record(cell, name, 4) for cell in cells for name in names]
+    records += [record(cells[0], name, 200, "growth") for name in ("full", "default")]
+    records += [
+        record(msgspec.structs.replace(cells[0], rate=rate), name, 4, "sustain")
         for name in ("tuned", "full")
+        for rate in (10_000, 11_000)
     ]
-    return {figure.name for figure in commit_figures(commit_plan(quick=True), runs, searched)}
+    plan = commit_plan(quick=True)
+    assert plan.sustain is not None
+    here = msgspec.structs.replace(plan.sustain, cells=(cells[0],))
+    return names_of(commit.SUITE, msgspec.structs.replace(plan, sustain=here), records)
 
 
 def log_runs() -> list[dict[str, Any]]:
@@ -116,22 +134,23 @@ def log_runs() -> list[dict[str, Any]]:
 
 
 def log_names() -> set[str]:
-    return {figure.name for figure in log_figures(QUICK, log_runs())}
+    return names_of(log.SUITE, QUICK, log_runs())
 
 
 def protocols_names() -> set[str]:
-    runs = [
-        OfProtocol(cell, name, run_of(cell.query, name, 0, 20), 90.0)
-        for cell in (protocols_plan.Cell("q4", 10), protocols_plan.Cell("q8", 100))
+    records = [
+        protocols.Record(cell, run_of(cell.query, name, 0, 20), commits_per_s=90.0)
+        for cell in (protocols.Cell("q4", 10), protocols.Cell("q8", 100))
         for name in ("marker", "transaction", "aligned", "unsafe")
     ]
-    return {figure.name for figure in protocols_figures(protocols_plan.plan_of(quick=True), runs)}
+    return names_of(protocols.SUITE, protocols.plan_of(quick=True), records)
 
 
 def answers_names() -> set[str]:
-    answered = [
+    records = [
         Answered("q4", 130_000, 4, 27, 900, 0, 2),
         Answered("replay.cm_job_60_5", 130_000, 4, 27, 900, 12, 2),
         Answered("q6", 130_000, error="q6 has ended; Spark said: no more memory"),
     ]
-    return {figure.name for figure in answers_figures(answered)}
+    plan = answers.plan_of(quick=True, queries=("q4",), data=Path("nowhere"))
+    return names_of(answers.SUITE, plan, records)

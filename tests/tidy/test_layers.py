@@ -37,12 +37,13 @@ LAB_MAY_IMPORT: dict[str, set[str]] = {
     "demo": {"oracle", "percentiles", "priority", "processes", "queries", "workloads"},
     "baselines": {"percentiles", "priority", "processes", "workloads"},
     "experiment": {
-        *("demo", "oracle", "percentiles", "priority", "processes", "queries", "workloads"),
+        *("oracle", "percentiles", "priority", "processes", "queries", "workloads"),
     },
-    "suites": {
+    "measure": {
         *("baselines", "demo", "experiment", "oracle", "percentiles", "priority", "processes"),
         *("queries", "workloads"),
     },
+    "suites": {"baselines", "experiment", "measure", "percentiles", "queries", "workloads"},
 }
 NOT_FOR_THE_LAB = {"cli", "gateway"}
 PACKAGES = {"penstock": modules, "penstock_lab": lab_modules}

@@ -60,8 +60,8 @@ def test_names_of_commit() -> None:
         "lr_join_30_1.remote80.0s.on",
         "cm_category_60_10@1500.remote20.3s.off",
     )
-    measured = ("batch_p50_ms", "batch_p99_ms", "event_p50_ms", "event_p99_ms")
-    measured += ("rss_mb", "behind_batches")
+    batches = {"batch_p50_ms", "batch_p99_ms", "rss_mb", "behind_batches"}
+    measured = {*batches, "event_p50_ms", "event_p99_ms"}
     times = joined(cells, ("default", "tuned", "asyncckpt", "full"), measured)
     grown = joined(
         ("lr_join_30_1.local.0s.on",), ("full", "default"), ("batch_ms_growth", "batch_ms_spike")

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from penstock.errors import BadCall
 from penstock_lab.baselines.task_graph.reader import Seen
 from penstock_lab.baselines.task_graph.sources import load_of
+from penstock_lab.experiment.figures import latency_p50, ratios
 from penstock_lab.experiment.latency import Latencies
 from penstock_lab.experiment.record import Run
-from penstock_lab.experiment.verdicts import Kind, Verdict
-from penstock_lab.suites.commit.cells import Cell as SparkCell
-from penstock_lab.suites.commit.record import Measured as SparkMeasured
-from penstock_lab.suites.protocols import spark
-from penstock_lab.suites.protocols.answers import check
-from penstock_lab.suites.protocols.figures import figures, ratios
-from penstock_lab.suites.protocols.figures import p50 as p50_of
-from penstock_lab.suites.protocols.plan import Cell, Plan, plan_of
-from penstock_lab.suites.protocols.record import Measured
+from penstock_lab.experiment.verdict import Kind, Verdict
+from penstock_lab.measure.task_graph_answers import check
+from penstock_lab.suites.protocols import Cell, Plan, Record, figures, plan_of
 
 PROTOCOLS = {"marker", "transaction", "aligned", "unsafe"}
 TEN, HUNDRED = Cell("q4", 10), Cell("q4", 100)
@@ -26,10 +20,10 @@ TEN, HUNDRED = Cell("q4", 10), Cell("q4", 100)
 
 def measured(
     cell: Cell, protocol: str, repeat: int, p50: float, p99: float, kind: Kind = "ok"
-) -> Measured:
+) -> Record:
     latency = Latencies(100, p50, p50, p99, p99, p99)
     run = Run(cell.query, protocol, repeat, Verdict(kind), 2_000, latency=latency)
-    return Measured(cell, protocol, run, 90.0)
+    return Record(cell, run, commits_per_s=90.0)
 
 
 def plan() -> Plan:
@@ -44,7 +38,7 @@ def test_ratios_are_taken_within_a_repeat_and_the_middle_one_counts() -> None:
         for repeat, pair in enumerate(times)
         for place, protocol in enumerate(("marker", "transaction"))
     ]
-    (found,) = ratios(runs, "transaction", "marker", p50_of)
+    (found,) = ratios(runs, ("transaction",), "marker", latency_p50)
     assert found.repeats == (2.0, 3.0, 1.5)
     assert found.value == 2.0
 
@@ -80,7 +74,7 @@ def test_a_run_that_does_not_count_enters_no_ratio() -> None:
     ("given", "message"),
     [
         ({"queries": ("q9",)}, "there is no task graph 'q9'; there is q4, q8"),
-        ({"protocols": ("hope",)}, "there is no protocol 'hope'"),
+        ({"chosen": ("hope",)}, "there is no protocol 'hope'"),
         ({"log": "paper"}, "there is no log 'paper'; there is jetstream, embedded"),
     ],
 )
@@ -91,65 +85,14 @@ def test_an_unknown_name_is_refused_with_those_there_are(
         plan_of(quick=True, **given)  # type: ignore[arg-type]
 
 
-def test_a_quick_run_of_both_levels_is_within_twenty_minutes_and_lacks_nothing() -> None:
-    on_log, on_spark = plan(), spark.plan_of(quick=True)
-    assert on_log.minutes + on_spark.minutes <= 20
-    assert on_log.log == "jetstream"
-    assert on_log.repeats >= 3
-    assert {(cell.query, cell.interval_ms) for cell in on_log.cells} == {
+def test_a_quick_run_is_within_twenty_minutes_and_lacks_nothing() -> None:
+    assert plan().minutes <= 20
+    assert plan().log == "jetstream"
+    assert plan().repeats >= 3
+    assert {(cell.query, cell.interval_ms) for cell in plan().cells} == {
         (query, ms) for query in ("q4", "q8") for ms in (100, 50, 25, 10)
     }
-    (group,) = on_spark.groups
-    assert set(on_log.protocols) == set(group.systems) == PROTOCOLS
-    assert {(cell.query, cell.every_s) for cell in group.cells} == {
-        (query, every_s) for query in ("q4", "q5", "q8") for every_s in (0.0, 0.5, 1.0)
-    }
-    assert min(on_spark.measured_s(cell) for cell in group.cells) >= 5
-
-
-def on_spark(cell: SparkCell, system: str, repeat: int, p50: float, p99: float) -> SparkMeasured:
-    latency = Latencies(100, p50, p50, p99, p99, p99)
-    return SparkMeasured(cell, Run(cell.query, system, repeat, Verdict("ok"), 500, latency=latency))
-
-
-def test_on_spark_a_figure_is_named_by_query_interval_and_protocol() -> None:
-    whole = spark.plan_of(quick=True)
-    cells = whole.groups[0].cells
-    runs = [
-        on_spark(cell, name, repeat, 100 * place + repeat, 1_000 * place + repeat)
-        for place, cell in enumerate(cells, 1)
-        for name in PROTOCOLS
-        for repeat in range(3)
-    ]
-    found = {one.name: one for one in spark.figures(whole, runs)}
-    assert set(found) == {
-        f"spark.{query}.{every}.{protocol}.{share}"
-        for query in ("Q4", "Q5", "Q8")
-        for every in ("0ms", "500ms", "1000ms")
-        for protocol in ("marker", "transaction", "aligned", "unsafe")
-        for share in ("p50_ms", "p99_ms")
-    }
-    (place,) = (n for n, one in enumerate(cells, 1) if (one.query, one.every_s) == ("q5", 1.0))
-    marker = found["spark.Q5.1000ms.marker.p50_ms"]
-    assert (marker.value, marker.repeats) == (
-        100 * place + 1,
-        tuple(100 * place + n for n in range(3)),
-    )
-    assert found["spark.Q5.1000ms.marker.p99_ms"].value == 1_000 * place + 1
-
-
-def test_on_spark_a_run_that_does_not_count_enters_no_figure() -> None:
-    whole = spark.plan_of(quick=True)
-    cell = whole.groups[0].cells[0]
-    wrong = on_spark(cell, "marker", 0, 1, 1)
-    wrong = msgspec.structs.replace(
-        wrong, run=msgspec.structs.replace(wrong.run, verdict=Verdict("wrong"))
-    )
-    found = spark.figures(whole, [wrong, on_spark(cell, "unsafe", 0, 2, 3)])
-    assert [one.name for one in found] == [
-        "spark.Q4.0ms.unsafe.p50_ms",
-        "spark.Q4.0ms.unsafe.p99_ms",
-    ]
+    assert set(plan().protocols) == PROTOCOLS
 
 
 def test_the_headline_at_ten_milliseconds_is_of_both_queries_and_of_no_other_interval() -> None:

@@ -59,17 +59,6 @@ SYSTEMS = {
         System("tuned-files", "tuned, from and to files", TUNED, "files"),
     )
 }
-PROTOCOL_KEY = "spark.penstock.commit.protocol"
-PROTOCOLS = {
-    name: System(name, what, {**BEHIND, PROTOCOL_KEY: name})
-    for name, what in (
-        ("marker", "a batch shows with its marker"),
-        ("transaction", "a batch shows when a coordinator has committed it in two phases"),
-        ("aligned", "a batch shows when a barrier has passed all queries chained with its own"),
-        ("unsafe", "rows show when they are appended"),
-    )
-}
-SYSTEMS |= PROTOCOLS
 QUICK = ("default", "tuned", "penstock")
 FULL = (*QUICK, "default-files", "tuned-files")
 
