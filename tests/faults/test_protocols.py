@@ -13,8 +13,8 @@ from penstock.testing.nats_servers import NatsServers, nats_program
 from penstock_lab.baselines.task_graph.graph_process import GraphRun, LogProcess, Plan, sent_by
 from penstock_lab.baselines.task_graph.registry import Protocol
 from penstock_lab.baselines.task_graph.sources import load_of
+from penstock_lab.measure.task_graph_answers import Checked, check
 from penstock_lab.processes import JobChild
-from penstock_lab.suites.protocols.answers import Checked, check
 from support.servers.processes import wait_until
 
 RATES = {"q4": 1_000, "q8": 6_000}

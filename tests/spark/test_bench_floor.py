@@ -2,35 +2,68 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from penstock.errors import TryAgain
+from penstock_lab.experiment.result import Outlet
+from penstock_lab.experiment.run import run
 from penstock_lab.suites import floor
+from support.sources import ROOT
 
 pytestmark = pytest.mark.spark
 
 SMALL = floor.Size(repeats=1, batches=4, warm_up=2, fetch_mb=8)
 
 
-def test_every_run_answers_and_the_figures_add_up(tmp_path: Path) -> None:
+def test_every_run_answers_and_the_figures_are_those_of_the_runs(tmp_path: Path) -> None:
     told: list[str] = []
-    result, figures = floor.run(SMALL, tmp_path, told.append)
-    assert [run["system"] for run in result.runs] == [
-        *("fill", "spark", "penstock", "append", "fetch")
-    ]
-    assert len(told) == floor.steps(SMALL)
-    assert set(result.figures) == {
-        "spark_ms_p50",
-        "penstock_ms_p50",
-        "headline.over_spark_ms",
-        "append_ms_p50",
-        "fetch_mb_per_s",
+    shown = io.StringIO()
+    path = tmp_path / "floor.json"
+    assert run(floor.SUITE, SMALL, tmp_path, told.append, Outlet(Console(file=shown), path))
+    written = json.loads(path.read_text())
+    runs = {record["system"]: record for record in written["runs"]}
+    assert list(runs) == ["fill", "spark", "penstock", "append", "fetch"]
+    assert len(told) == floor.steps(SMALL) == len(written["runs"])
+    figures = written["figures"]
+    added = runs["penstock"]["trigger_ms_p50"] - runs["spark"]["trigger_ms_p50"]
+    assert figures == {
+        "spark_ms_p50": pytest.approx(runs["spark"]["trigger_ms_p50"], abs=1e-3),
+        "penstock_ms_p50": pytest.approx(runs["penstock"]["trigger_ms_p50"], abs=1e-3),
+        "headline.over_spark_ms": pytest.approx(added, abs=1e-3),
+        "append_ms_p50": pytest.approx(runs["append"]["append_ms_p50"], abs=1e-3),
+        "fetch_mb_per_s": pytest.approx(runs["fetch"]["fetch_mb_per_s"], abs=1e-3),
     }
-    found = result.figures
-    added = found["penstock_ms_p50"] - found["spark_ms_p50"]
-    assert found["headline.over_spark_ms"] == pytest.approx(added)
-    assert min(found[one] for one in found if not one.startswith("headline")) > 0
-    assert {"walCommit", "addBatch", "commitOffsets"} <= set(floor.phases(result.runs))
-    assert [figure.name for figure in figures] == list(found)
-    assert list(tmp_path.iterdir()) == []
+    for system in floor.SYSTEMS:
+        record = runs[system]
+        assert record["batches"] == SMALL.batches
+        assert 0 < record["trigger_ms_p50"] <= record["trigger_ms_p99"]
+        # No phase is longer than the batch that it is a part of.
+        assert {"walCommit", "addBatch", "commitOffsets"} <= set(record["phases_ms"])
+        assert max(record["phases_ms"].values()) <= record["trigger_ms_p99"]
+    assert runs["append"]["appends"] == 200
+    # What was filled is what Spark has read: whole entries of so many rows each.
+    assert runs["fetch"]["rows"] == runs["fill"]["entries"] * 256
+    assert runs["fetch"]["bytes"] >= runs["fetch"]["rows"] * 988
+    assert "where a batch's time goes" in shown.getvalue()
+    assert [one.name for one in tmp_path.iterdir()] == ["floor.json"]
+
+
+def test_a_planted_wrong_count_ends_the_suite_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    monkeypatch.setattr(floor, "BATCH_WORKER", "support.wrong_micro_batches")
+    path = tmp_path / "floor.json"
+    outlet = Outlet(Console(file=io.StringIO()), path)
+    with pytest.raises(TryAgain, match=r"the state store has wrong counts for \d+ of 20000 keys"):
+        run(floor.SUITE, SMALL, tmp_path, lambda _: None, outlet)
+    # What was measured before is written, and none of it passes for a figure.
+    written = json.loads(path.read_text())
+    assert [record["system"] for record in written["runs"]] == ["fill"]
+    assert written["figures"] == {}
+    assert [one.name for one in tmp_path.iterdir()] == ["floor.json"]

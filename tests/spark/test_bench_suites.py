@@ -9,23 +9,25 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import psutil
 from rich.console import Console
 
-from penstock_lab.experiment import compare
-from penstock_lab.experiment.outlet import Outlet
 from penstock_lab.experiment.plan import plan_of
-from penstock_lab.experiment.suites import SUITES
-from penstock_lab.suites.answers import suite as answers
-from penstock_lab.suites.answers.groups import Group
-from penstock_lab.suites.answers.trial import Answered, Size, Tell
+from penstock_lab.experiment.query_sets import QUERY_SETS
+from penstock_lab.experiment.result import Outlet
+from penstock_lab.experiment.run import run as run_suite
+from penstock_lab.experiment.turns import Tell
+from penstock_lab.measure.killed_driver import Answered, Size
+from penstock_lab.measure.query_groups import Group
+from penstock_lab.suites import answers, compared
 from support.servers.processes import QUICK_START
 
 SMALL = msgspec.structs.replace(
-    plan_of(SUITES["nexmark"], quick=True, queries=("q18",), chosen=("penstock",), rate=500),
+    plan_of(QUERY_SETS["nexmark"], quick=True, queries=("q18",), chosen=("penstock",), rate=500),
     repeats=1,
     warm_up_s=1.0,
     first_warm_up_s=2.0,
@@ -40,9 +42,8 @@ def test_a_suite_measures_checks_and_writes_what_it_promises(tmp_path: Path) -> 
     told: list[str] = []
     said = io.StringIO()
     path = tmp_path / "result.json"
-    is_right = compare.run(
-        SMALL, tmp_path, told.append, Outlet(Console(file=said, width=160), path)
-    )
+    outlet = Outlet(Console(file=said, width=160), path)
+    is_right = run_suite(compared.SUITES["nexmark"], SMALL, tmp_path, told.append, outlet)
     written = json.loads(path.read_text())
     assert list(written) == ["suite", "machine", "versions", "settings", "runs", "figures"]
     (run,) = written["runs"]
@@ -57,7 +58,11 @@ def test_a_suite_measures_checks_and_writes_what_it_promises(tmp_path: Path) -> 
     assert run["phases"]["q18"]["batches"] > 2
     assert written["figures"]["headline.answers_wrong"] == 0
     if run["verdict"]["kind"] == "ok":
+        assert written["figures"]["Q18.penstock.p50_ms"] == run["latency"]["p50"]
         assert written["figures"]["Q18.penstock.p99_ms"] == run["latency"]["p99"]
+    else:
+        assert written["figures"]["headline.runs_void"] == 1
+        assert "Q18.penstock.p99_ms" not in written["figures"]
     assert "Q18" in said.getvalue()
     assert [one.name for one in tmp_path.iterdir()] == ["result.json"]
 
@@ -72,14 +77,15 @@ def test_a_planted_wrong_query_is_reported_and_the_right_one_beside_it_is_not(
             for one in group.asked
         )
         small = Size(20, 1_000, QUICK_START)
-        return answers.tried(replace(group, asked=asked), small, folder, tell)
+        return answers.answered(replace(group, asked=asked), small, folder, tell)
 
     told: list[str] = []
     said = io.StringIO()
     path = tmp_path / "answers.json"
-    plan = answers.plan_of(("q2", "q18"), quick=True, redis="", samples=tmp_path)
-    console = Console(file=said, width=80)
-    is_right = answers.run(plan, tmp_path, told.append, Outlet(console, path), trying=planted)
+    plan = answers.plan_of(queries=("q2", "q18"), quick=True, data=tmp_path)
+    suite = replace(answers.SUITE, runs=partial(answers.runs, answer=planted))
+    outlet = Outlet(Console(file=said, width=80), path)
+    is_right = run_suite(suite, plan, tmp_path, told.append, outlet)
     written = json.loads(path.read_text())
     figures = written["figures"]
     assert not is_right

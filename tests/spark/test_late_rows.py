@@ -16,10 +16,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
 from penstock_lab import oracle, queries
+from penstock_lab.measure.feeding import Feed, NexmarkSource, OneStream, create_outputs
 from penstock_lab.oracle import Checked, committed
 from penstock_lab.oracle.watermarks import Marked, Progress, progress
 from penstock_lab.queries import Query, Stage, Watermark
-from penstock_lab.suites.answers.feeding import Feed, NexmarkSource, OneStream, create_outputs
 from penstock_lab.workloads.cluster_trace import ClusterTrace, ClusterTraceOptions
 from penstock_lab.workloads.linear_road import LinearRoad, LinearRoadOptions
 from penstock_lab.workloads.nexmark import Nexmark, NexmarkOptions

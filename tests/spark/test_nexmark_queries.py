@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from penstock_lab import queries
+from penstock_lab.measure import query_groups as groups
+from penstock_lab.measure.killed_driver import Size
+from penstock_lab.measure.query_groups import Asked, Group
 from penstock_lab.oracle.committed import Committed
-from penstock_lab.suites.answers import groups
-from penstock_lab.suites.answers.groups import Asked, Group
-from penstock_lab.suites.answers.trial import Size
 from support import wrong_queries
 from support.servers.processes import QUICK_START
 from support.tried_queries import Done, assert_right, tried

@@ -20,8 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
 from penstock_lab import oracle, queries
+from penstock_lab.measure.feeding import SUBSTREAMS, create_outputs
 from penstock_lab.queries import Query, Stage
-from penstock_lab.suites.answers.feeding import SUBSTREAMS, create_outputs
 from penstock_lab.workloads import nexmark
 from penstock_lab.workloads.replay import data_folder
 from penstock_lab.workloads.seeded import STAMP

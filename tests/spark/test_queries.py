@@ -14,8 +14,8 @@ import pytest
 
 from penstock_lab import queries
 from penstock_lab.experiment.campaigns import fill
-from penstock_lab.suites.answers import groups
-from penstock_lab.suites.answers.trial import Size
+from penstock_lab.measure import query_groups as groups
+from penstock_lab.measure.killed_driver import Size
 from penstock_lab.workloads.replay import data_folder, missing, samples_folder
 from support.servers.processes import QUICK_START
 from support.servers.redis_server import RedisServer

@@ -11,8 +11,8 @@ import pytest
 
 from penstock.log.backends.jetstream.address import log_address
 from penstock.testing.nats_servers import NatsServers, nats_program
-from penstock_lab.suites.answers import groups
-from penstock_lab.suites.answers.trial import Answered, Size, Trial
+from penstock_lab.measure import query_groups as groups
+from penstock_lab.measure.killed_driver import Answered, Size, Trial
 from support.servers.processes import QUICK_START, wait_until
 
 NAMES = ("q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from penstock_lab.suites.answers.feeding import Source
+from penstock_lab.measure.feeding import Source
 
 EVERY = 4
 

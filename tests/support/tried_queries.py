@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from penstock_lab.experiment.children import Engine
-from penstock_lab.suites.answers.groups import Asked, Group
-from penstock_lab.suites.answers.trial import Answered, Size, Trial
+from penstock_lab.measure.killed_driver import Answered, Size, Trial
+from penstock_lab.measure.query_groups import Asked, Group
 from support.sources import ROOT
 
 EVENTS_MIN = 100_000

@@ -38,10 +38,11 @@ LAB_MAY_IMPORT: dict[str, set[str]] = {
     "experiment": {
         *("oracle", "percentiles", "processes", "queries", "workloads"),
     },
-    "suites": {
+    "measure": {
         *("baselines", "demo", "experiment", "oracle", "percentiles", "processes"),
         *("queries", "workloads"),
     },
+    "suites": {"baselines", "experiment", "measure", "percentiles", "queries", "workloads"},
 }
 NOT_FOR_THE_LAB = {"cli", "gateway"}
 # The log's public modules, which is all that a task graph without Spark runs on.

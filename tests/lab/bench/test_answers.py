@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,14 @@ from penstock.errors import BadCall, TryAgain
 from penstock_lab import queries
 from penstock_lab.experiment.children import Engine
 from penstock_lab.experiment.driver import Command, Setup, Start
-from penstock_lab.experiment.outlet import Outlet
-from penstock_lab.suites.answers import groups, suite
-from penstock_lab.suites.answers.groups import Group
-from penstock_lab.suites.answers.report import figures, show
-from penstock_lab.suites.answers.trial import Answered, Size, Tell, Trial, unchecked
+from penstock_lab.experiment.result import Outlet
+from penstock_lab.experiment.run import run
+from penstock_lab.experiment.suite import Suite
+from penstock_lab.experiment.turns import Tell
+from penstock_lab.measure import query_groups as groups
+from penstock_lab.measure.killed_driver import Answered, Size, Trial, unchecked
+from penstock_lab.measure.query_groups import Group
+from penstock_lab.suites import answers
 
 NOWHERE = "redis://127.0.0.1:1/0"
 RIGHT = Answered("q4", 130_000, 4, 27, 900, 0, 2)
@@ -30,11 +36,16 @@ WRONG = Answered("q5", 130_000, 4, 27, 900, 12, 2, ("q5, batch 3 (marker 9): mis
 FAILED = Answered("q6", 130_000, error="q6 has ended; Spark said: no more memory")
 
 
-def plan(*names: str, samples: Path = Path("nowhere")) -> suite.Plan:
-    return suite.plan_of(names, quick=True, redis=NOWHERE, samples=samples)
+def plan(*names: str, samples: Path = Path("nowhere")) -> answers.Plan:
+    return answers.plan_of(queries=names, quick=True, redis=NOWHERE, data=samples)
 
 
-def asked(found: list[Group]) -> list[str]:
+def suite_with(answer: answers.Answer) -> Suite[answers.Plan, Answered]:
+    runs = partial(answers.runs, answer=answer)
+    return dataclasses.replace(answers.SUITE, runs=runs, require=lambda plan: None)
+
+
+def asked(found: Sequence[Group]) -> list[str]:
     return [one.name for group in found for one in group.asked]
 
 
@@ -48,7 +59,8 @@ def samples(tmp_path: Path) -> Path:
 
 
 def test_every_query_is_in_it_and_over_recordings_too(samples: Path) -> None:
-    found, skipped = suite.parts(plan(samples=samples))
+    whole = plan(samples=samples)
+    found, skipped = whole.groups, whole.skipped
     generated = [*queries.NEXMARK, *queries.LINEAR_ROAD, *queries.CLUSTER]
     recorded = [f"replay.{name}" for name in (*queries.LINEAR_ROAD, *queries.CLUSTER)]
     assert asked(found) == [*generated, *recorded]
@@ -57,17 +69,15 @@ def test_every_query_is_in_it_and_over_recordings_too(samples: Path) -> None:
 
 
 def test_what_cannot_be_checked_is_named_with_the_reason() -> None:
-    _, skipped = suite.parts(plan())
-    said = {one.what: one.why for one in skipped}
+    said = {one.what: one.why for one in plan().skipped}
     assert "no Redis answers at 127.0.0.1:1" in said["ysb"]
     assert "PENSTOCK_TEST_DATA names the folder" in said["replay"]
 
 
 def test_a_query_that_is_chosen_is_run_alone_and_misses_nothing_it_does_not_need() -> None:
-    found, skipped = suite.parts(plan("Q18"))
-    assert (asked(found), skipped) == (["q18"], [])
-    assert suite.steps(plan("q18")) == suite.QUICK.commits
-    assert suite.steps(plan("q4")) == 2 * suite.QUICK.commits
+    assert (asked(plan("Q18").groups), plan("Q18").skipped) == (["q18"], ())
+    assert answers.steps(plan("q18")) == answers.QUICK.commits
+    assert answers.steps(plan("q4")) == 2 * answers.QUICK.commits
 
 
 def test_a_query_that_is_not_there_is_answered_with_those_that_are() -> None:
@@ -75,7 +85,7 @@ def test_a_query_that_is_not_there_is_answered_with_those_that_are() -> None:
         plan("q99")
 
 
-@pytest.mark.parametrize(("size", "events"), [(suite.QUICK, 120_000), (suite.FULL, 1_000_000)])
+@pytest.mark.parametrize(("size", "events"), [(answers.QUICK, 120_000), (answers.FULL, 1_000_000)])
 def test_a_run_is_as_large_as_promised(size: Size, events: int) -> None:
     assert size.commits >= 20
     assert size.commits * size.events >= events
@@ -103,12 +113,12 @@ def test_streams_of_two_groups_do_not_meet_in_one_log(samples: Path) -> None:
 def test_an_answer_that_was_hardly_put_to_the_test_does_not_pass(
     changed: dict[str, int], says: str | None
 ) -> None:
-    found = unchecked(msgspec.structs.replace(RIGHT, **changed), suite.QUICK)
+    found = unchecked(msgspec.structs.replace(RIGHT, **changed), answers.QUICK)
     assert found is None if says is None else says in str(found)
 
 
 def test_figures_are_named_by_query_and_wrong_ones_are_counted() -> None:
-    found = {one.name: one for one in figures([RIGHT, LONG, WRONG, FAILED])}
+    found = {one.name: one for one in answers.figures(plan("q4"), [RIGHT, LONG, WRONG, FAILED])}
     assert found["Q4.events"].value == 130_000
     assert found["Q4.batches"].value == 27
     assert found["Q4.rows"].value == 900
@@ -125,8 +135,11 @@ def test_figures_are_named_by_query_and_wrong_ones_are_counted() -> None:
 
 def test_the_table_shows_all_of_it_on_a_narrow_terminal() -> None:
     said = io.StringIO()
-    answered = [RIGHT, LONG, WRONG, FAILED]
-    show(Console(file=said, width=80), answered, figures(answered), [("ysb", "there is no Redis")])
+    records = [RIGHT, LONG, WRONG, FAILED]
+    skipped = (answers.Skipped("ysb", "there is no Redis"),)
+    whole = dataclasses.replace(plan("q4"), skipped=skipped)
+    console = Console(file=said, width=80)
+    answers.show(console, whole, records, answers.figures(whole, records))
     text = said.getvalue()
     assert "…" not in text
     long = next(line for line in text.splitlines() if line.strip().startswith(LONGEST))
@@ -139,9 +152,8 @@ def test_the_table_shows_all_of_it_on_a_narrow_terminal() -> None:
 
 @pytest.mark.parametrize(("answered", "is_right"), [(RIGHT, True), (WRONG, False), (FAILED, False)])
 def test_a_wrong_or_unchecked_answer_makes_the_whole_suite_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: Answered, is_right: bool
+    tmp_path: Path, answered: Answered, is_right: bool
 ) -> None:
-    monkeypatch.setattr(suite, "require_queries", lambda _: None)
 
     def trying(group: Group, size: Size, folder: Path, tell: Tell) -> list[Answered]:
         assert folder.is_dir()
@@ -149,7 +161,7 @@ def test_a_wrong_or_unchecked_answer_makes_the_whole_suite_fail(
 
     path = tmp_path / "answers.json"
     console = Console(file=io.StringIO(), width=80)
-    found = suite.run(plan("q4"), tmp_path, print, Outlet(console, path), trying=trying)
+    found = run(suite_with(trying), plan("q4"), tmp_path, print, Outlet(console, path))
     assert found is is_right
     written = json.loads(path.read_text())
     assert list(written) == ["suite", "machine", "versions", "settings", "runs", "figures"]
@@ -159,9 +171,8 @@ def test_a_wrong_or_unchecked_answer_makes_the_whole_suite_fail(
 
 
 def test_what_was_checked_before_an_interrupt_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(suite, "require_queries", lambda _: None)
 
     def interrupted(group: Group, size: Size, folder: Path, tell: Tell) -> list[Answered]:
         if group.name == "linearroad":
@@ -171,7 +182,7 @@ def test_what_was_checked_before_an_interrupt_is_written(
     path = tmp_path / "answers.json"
     console = Console(file=io.StringIO(), width=80)
     with pytest.raises(KeyboardInterrupt):
-        suite.run(plan(), tmp_path, print, Outlet(console, path), trying=interrupted)
+        run(suite_with(interrupted), plan(), tmp_path, print, Outlet(console, path))
     assert json.loads(path.read_text())["figures"]["Q4.rows"] == 900
     assert [one.name for one in tmp_path.iterdir()] == ["answers.json"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock_lab.suites.commit import memory
-from penstock_lab.suites.commit.batches import Timed, growth, timed, within
+from penstock_lab.experiment import jvm_memory as memory
+from penstock_lab.experiment.batch_times import Timed, growth, timed, within
 
 
 def progress(**changed: Any) -> dict[str, Any]:

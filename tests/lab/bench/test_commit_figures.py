@@ -10,18 +10,16 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from penstock_lab.experiment.batch_times import Timed
+from penstock_lab.experiment.figures import Figure
 from penstock_lab.experiment.latency import Latencies
 from penstock_lab.experiment.record import Run
-from penstock_lab.experiment.report import Figure
-from penstock_lab.experiment.verdicts import Verdict
-from penstock_lab.suites.commit.batches import Timed
-from penstock_lab.suites.commit.cells import Cell
-from penstock_lab.suites.commit.figures import figures
-from penstock_lab.suites.commit.plan import Growth, plan_of
-from penstock_lab.suites.commit.record import Measured, for_file
-from penstock_lab.suites.commit.tables import show
-from penstock_lab.suites.commit.trial import Searched
-from penstock_lab.suites.sustain import Tried
+from penstock_lab.experiment.search import Searched, Tried
+from penstock_lab.experiment.verdict import Verdict
+from penstock_lab.suites.commit import draw, show
+from penstock_lab.suites.commit_cells import Cell, Growth, plan_of
+from penstock_lab.suites.commit_figures import figures, highest_rates, sustained_ratio
+from penstock_lab.suites.commit_runs import Record, for_file
 
 PLAN = plan_of(quick=True)
 JOIN = Cell("lr_join_30_1", "remote20", 0.0, True)
@@ -37,17 +35,21 @@ def one(
     batch_ms: float = 100.0,
     kind: Literal["ok", "wrong", "stalled"] = "ok",
     rss_mb: float = 500.0,
-) -> Measured:
+) -> Record:
     verdict = Verdict(kind, ("why not",) * (kind != "ok"))
     latency = Latencies(100, event_ms, event_ms, event_ms, event_ms, event_ms)
     run = Run(cell.query, system, repeat, verdict, cell.rate, 100, latency, lag_ms=[1.0, 2.0])
     run = msgspec.structs.replace(run, curve=[event_ms] * 101)
     batches = [Timed(number, number * 1_000, 10, batch_ms, 1.0) for number in range(4)]
-    return Measured(cell, run, batches, [batch_ms] * 4, rss_mb=rss_mb)
+    return Record(cell, run, "compared", batches, [batch_ms] * 4, rss_mb=rss_mb)
 
 
-def by_name(runs: list[Measured], searched: tuple[Searched, ...] = ()) -> dict[str, Figure]:
-    return {figure.name: figure for figure in figures(PLAN, runs, searched)}
+def by_name(runs: list[Record]) -> dict[str, Figure]:
+    return {figure.name: figure for figure in figures(PLAN, runs)}
+
+
+def of_searches(*searched: Searched) -> dict[str, Figure]:
+    return {one.name: one for one in (*highest_rates(searched), *sustained_ratio(searched))}
 
 
 def test_every_cell_and_system_has_its_five_figures() -> None:
@@ -126,12 +128,9 @@ def searched(system: str, *tried: tuple[int, bool]) -> Searched:
 
 
 def test_the_sustained_ratio_is_ours_over_theirs() -> None:
-    found = by_name(
-        [one(JOIN, "full", 0, 1.0)],
-        (
-            searched("tuned", (10_000, True), (20_000, False)),
-            searched("full", (10_000, True), (20_000, True), (40_000, False)),
-        ),
+    found = of_searches(
+        searched("tuned", (10_000, True), (20_000, False)),
+        searched("full", (10_000, True), (20_000, True), (40_000, False)),
     )
     assert found["headline.sustainable_ratio"].value == 2.0
     assert found["lr_join_30_1.remote20.0s.on.full.sustained_per_s"].value == 20_000
@@ -139,15 +138,15 @@ def test_the_sustained_ratio_is_ours_over_theirs() -> None:
 
 def test_one_that_held_no_rate_is_taken_at_the_lowest_it_failed_at() -> None:
     none = searched("tuned", (10_000, False), (5_000, False))
-    found = by_name([], (none, searched("full", (10_000, True), (20_000, False))))
+    found = of_searches(none, searched("full", (10_000, True), (20_000, False)))
     assert found["headline.sustainable_ratio"].value == 2.0
-    found = by_name([], (searched("tuned", (10_000, True)), searched("full", (10_000, False))))
+    found = of_searches(searched("tuned", (10_000, True)), searched("full", (10_000, False)))
     assert found["headline.sustainable_ratio"].value == 0.0
 
 
 def test_a_search_that_ended_at_its_highest_rate_says_so() -> None:
     both = (searched("tuned", (10_000, True)), searched("full", (10_000, True)))
-    assert "ended at the highest" in by_name([], both)["headline.sustainable_ratio"].what
+    assert "ended at the highest" in of_searches(*both)["headline.sustainable_ratio"].what
 
 
 def test_spark_as_it_comes_is_seen_to_grow_beside_ours_and_is_not_the_headline() -> None:
@@ -236,8 +235,6 @@ def test_a_run_in_the_file_has_its_batches_as_columns() -> None:
 
 def test_a_picture_is_drawn_of_what_counts(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
-    from penstock_lab.suites.commit.plot import draw
-
     runs = [one(JOIN, "tuned", 0, 400.0), one(PAPER, "default", 0, 1.0, kind="wrong")]
-    draw(PLAN, runs, tmp_path / "found.png")
+    draw(PLAN, runs, [], tmp_path / "found.png")
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")

@@ -7,11 +7,12 @@ from click.testing import CliRunner
 
 from penstock.errors import BadCall
 from penstock_lab.cli.bench import bench
+from penstock_lab.experiment.driver import Setup, session_conf
 from penstock_lab.experiment.plan import STORES
 from penstock_lab.experiment.systems import CHANGELOG_KEY, MODE_KEY, SYSTEMS
-from penstock_lab.suites.commit.cells import Cell, Group, rotated
-from penstock_lab.suites.commit.plan import QUERIES, plan_of
-from penstock_lab.suites.commit.rig import conf_of
+from penstock_lab.experiment.turns import rotated
+from penstock_lab.suites.commit_cells import QUERIES, Cell, Group, plan_of
+from penstock_lab.suites.commit_runs import conf_of
 
 
 def cells(groups: tuple[Group, ...]) -> set[Cell]:
@@ -95,8 +96,8 @@ def test_a_name_that_is_not_there_is_answered_with_those_that_are(arguments: lis
 
 def test_systems_take_turns_in_who_goes_first() -> None:
     names = ("tuned", "full")
-    assert [rotated(names, repeat, 0)[0] for repeat in range(3)] == ["tuned", "full", "tuned"]
-    assert [rotated(names, 0, place)[0] for place in range(2)] == ["tuned", "full"]
+    assert [rotated(names, repeat)[0] for repeat in range(3)] == ["tuned", "full", "tuned"]
+    assert rotated(names, 1) == ("full", "tuned")
 
 
 def test_only_the_commit_differs_between_tuned_and_full() -> None:
@@ -111,7 +112,7 @@ def test_only_the_commit_differs_between_tuned_and_full() -> None:
 
 
 def test_every_process_knows_every_store_and_whether_there_is_a_changelog() -> None:
-    conf = conf_of(has_changelog=False)
+    conf = session_conf(Setup("full", 2, "log", conf_of(has_changelog=False)))
     assert conf[CHANGELOG_KEY] == "false"
     assert "spark.hadoop.fs.remote20.impl" in conf
     assert "spark.hadoop.fs.remote80.impl" in conf

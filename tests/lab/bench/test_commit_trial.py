@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,15 +16,18 @@ import pytest
 from rich.console import Console
 
 from penstock.errors import TryAgain
+from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.latency import Sighting
-from penstock_lab.experiment.outlet import Outlet
+from penstock_lab.experiment.plan import Conditions
 from penstock_lab.experiment.record import Noted
-from penstock_lab.suites.commit import suite
-from penstock_lab.suites.commit.batches import Timed
-from penstock_lab.suites.commit.cells import Cell, Group
-from penstock_lab.suites.commit.plan import Growth, Plan, Sustain
-from penstock_lab.suites.commit.rig import Bench, Open, Told
-from penstock_lab.suites.commit.trial import Trial
+from penstock_lab.experiment.result import Outlet
+from penstock_lab.experiment.rig import Bench
+from penstock_lab.experiment.run import Trial, run
+from penstock_lab.experiment.suite import Suite
+from penstock_lab.suites import commit, commit_runs
+from penstock_lab.suites.commit_cells import Cell, Group, Growth, Plan, Sustain
+from penstock_lab.suites.commit_figures import searches
+from penstock_lab.suites.commit_runs import Open, Record
 from penstock_lab.workloads import send
 from penstock_lab.workloads.sending import Sent
 
@@ -54,21 +59,22 @@ def noted(seconds: float, *, lag_ms: float = 1.0, rising: bool = False) -> Noted
 class Fake:
     """A system that notes what it is asked to run, and fails where it is told to."""
 
-    def __init__(self, name: str, asked: list[tuple[str, Cell, float]]) -> None:
+    def __init__(self, name: str, asked: list[tuple[str, Conditions]]) -> None:
         self.name, self.asked = name, asked
         self.limit = 1_000_000
-        self.dies_at: Cell | None = None
+        self.dies_at: str | None = None
         self.late_once = False
 
-    def measure(self, cell: Cell, measure_s: float, warm_up_s: float) -> tuple[Noted, Told]:
-        self.asked.append((self.name, cell, warm_up_s))
-        if cell == self.dies_at:
+    def run(self, conditions: Conditions) -> Noted:
+        self.asked.append((self.name, conditions))
+        if conditions.store == self.dies_at:
             raise TryAgain("Spark did not come back", code="worker_failed")
         lag_ms, self.late_once = (50.0 if self.late_once else 1.0), False
-        batches = [Timed(n, STARTED_MS + 500 * n, 10, 400.0, 9.0) for n in range(40)]
-        rising = cell.rate > self.limit
-        found = noted(warm_up_s + measure_s, lag_ms=lag_ms, rising=rising)
-        return found, Told(batches, {}, 700.0)
+        rising = conditions.rate > self.limit
+        found = noted(conditions.seconds, lag_ms=lag_ms, rising=rising)
+        found.batches = [Timed(n, STARTED_MS + 500 * n, 10, 400.0, 9.0) for n in range(40)]
+        found.rss_mb = 700.0
+        return found
 
 
 def opening(fakes: dict[str, Fake], closed: list[str]) -> Open:
@@ -84,22 +90,27 @@ def opening(fakes: dict[str, Fake], closed: list[str]) -> Open:
     return open_
 
 
-def fakes_of(*names: str) -> tuple[dict[str, Fake], list[tuple[str, Cell, float]]]:
-    asked: list[tuple[str, Cell, float]] = []
+def fakes_of(*names: str) -> tuple[dict[str, Fake], list[tuple[str, Conditions]]]:
+    asked: list[tuple[str, Conditions]] = []
     return {name: Fake(name, asked) for name in names}, asked
 
 
-def executed(plan: Plan, fakes: dict[str, Fake], folder: Path) -> Trial:
-    trial = Trial(plan, folder, lambda _: None, opening(fakes, []))
+def suite_with(open_: Open) -> Suite[Plan, Record]:
+    runs = partial(commit_runs.runs, opening=open_)
+    return dataclasses.replace(commit.SUITE, runs=runs, require=lambda plan: None)
+
+
+def executed(plan: Plan, fakes: dict[str, Fake], folder: Path) -> list[Record]:
+    trial = Trial(suite_with(opening(fakes, [])), plan, folder, lambda _: None)
     trial.execute()
-    return trial
+    return trial.records
 
 
 def test_systems_take_turns_at_every_cell_in_processes_that_stay(tmp_path: Path) -> None:
     fakes, asked = fakes_of("tuned", "full")
     closed: list[str] = []
-    Trial(PLAN, tmp_path, lambda _: None, opening(fakes, closed)).execute()
-    assert [(name, cell.store) for name, cell, _ in asked] == [
+    Trial(suite_with(opening(fakes, closed)), PLAN, tmp_path, lambda _: None).execute()
+    assert [(name, conditions.store) for name, conditions in asked] == [
         ("tuned", "local"),
         ("full", "local"),
         ("full", "remote20"),
@@ -116,12 +127,12 @@ def test_systems_take_turns_at_every_cell_in_processes_that_stay(tmp_path: Path)
 def test_only_the_first_run_of_a_process_is_warmed_up_for_longer(tmp_path: Path) -> None:
     fakes, asked = fakes_of("tuned", "full")
     executed(PLAN, fakes, tmp_path)
-    assert [warm_up_s for _, _, warm_up_s in asked] == [2.0, 2.0, *[1.0] * 6]
+    assert [conditions.warm_up_s for _, conditions in asked] == [2.0, 2.0, *[1.0] * 6]
 
 
 def test_batches_of_the_measured_stretch_are_cut_out(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned", "full")
-    second = executed(PLAN, fakes, tmp_path).runs[-1]
+    second = executed(PLAN, fakes, tmp_path)[-1]
     # Warm-up 1 s, then 4 s: batches of 400 ms that begin every 500 ms, from 1.0 s to 4.5 s.
     assert len(second.batches) == 40
     assert len(second.took_ms) == 8
@@ -130,7 +141,7 @@ def test_batches_of_the_measured_stretch_are_cut_out(tmp_path: Path) -> None:
 
 def test_a_system_that_does_not_start_fails_its_runs_and_no_others(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned")
-    runs = executed(PLAN, fakes, tmp_path).runs
+    runs = executed(PLAN, fakes, tmp_path)
     assert {(one.system, one.run.verdict.kind) for one in runs} == {
         ("tuned", "ok"),
         ("full", "failed"),
@@ -139,9 +150,9 @@ def test_a_system_that_does_not_start_fails_its_runs_and_no_others(tmp_path: Pat
 
 def test_a_system_that_cannot_be_replaced_is_not_asked_again(tmp_path: Path) -> None:
     fakes, asked = fakes_of("tuned", "full")
-    fakes["full"].dies_at = REMOTE
-    runs = executed(PLAN, fakes, tmp_path).runs
-    assert sum(name == "full" for name, _, _ in asked) == 2
+    fakes["full"].dies_at = "remote20"
+    runs = executed(PLAN, fakes, tmp_path)
+    assert sum(name == "full" for name, _ in asked) == 2
     kinds = [one.run.verdict.kind for one in runs if one.system == "full"]
     assert kinds == ["ok", "failed", "failed", "failed"]
 
@@ -149,7 +160,7 @@ def test_a_system_that_cannot_be_replaced_is_not_asked_again(tmp_path: Path) -> 
 def test_a_run_with_a_late_sender_is_run_once_more(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned", "full")
     fakes["full"].late_once = True
-    runs = executed(PLAN, fakes, tmp_path).runs
+    runs = executed(PLAN, fakes, tmp_path)
     first = [one.run.verdict.kind for one in runs if one.system == "full" and one.cell == LOCAL]
     assert first == ["void: late generator", "ok", "ok"]
 
@@ -163,23 +174,19 @@ def test_the_search_finds_the_highest_rate_that_holds(
     plan = msgspec.structs.replace(
         PLAN, groups=(), sustain=Sustain((REMOTE,), ("full",), 10_000, 80_000, tries_max=3)
     )
-    trial = executed(plan, fakes, tmp_path)
-    (found,) = trial.searched
+    records = executed(plan, fakes, tmp_path)
+    (found,) = searches(plan, records)
     assert found.held == held
-    assert {one.kind for one in trial.runs} == {"sustain"}
+    assert {record.kind for record in records} == {"sustain"}
+    assert searches(plan, records[:-1]) == [], "a search that was cut short has found nothing"
 
 
 def test_the_suite_writes_a_file_a_table_and_whether_it_is_right(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned", "full")
     plan = msgspec.structs.replace(PLAN, growth=Growth((("full", LOCAL),), 8, 8.0, 1.0))
     out = io.StringIO()
-    is_right = suite.run(
-        plan,
-        tmp_path,
-        lambda _: None,
-        Outlet(Console(file=out, width=100), tmp_path / "commit.json"),
-        opening=opening(fakes, []),
-    )
+    outlet = Outlet(Console(file=out, width=100), tmp_path / "commit.json")
+    is_right = run(suite_with(opening(fakes, [])), plan, tmp_path, lambda _: None, outlet)
     assert is_right
     whole = json.loads((tmp_path / "commit.json").read_text())
     assert whole["suite"] == "commit"

@@ -8,23 +8,36 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from penstock_lab.experiment.figures import figures
+from penstock_lab.experiment.figures import Figure
 from penstock_lab.experiment.latency import Latencies
 from penstock_lab.experiment.plan import plan_of
-from penstock_lab.experiment.record import Run
-from penstock_lab.experiment.report import verdict
-from penstock_lab.experiment.suites import SUITES
-from penstock_lab.experiment.tables import show
-from penstock_lab.experiment.verdicts import Verdict
+from penstock_lab.experiment.query_sets import QUERY_SETS
+from penstock_lab.experiment.record import Measured, Run
+from penstock_lab.experiment.table import verdict
+from penstock_lab.experiment.verdict import Verdict
+from penstock_lab.suites import compared
+from penstock_lab.suites.compared import Cell, Record, show
+
+PLAN = plan_of(QUERY_SETS["nexmark"], quick=True)
 
 
-def run_of(query: str, system: str, repeat: int, p99: float, kind: str = "ok") -> Run:
+def run_of(query: str, system: str, repeat: int, p99: float, kind: str = "ok") -> Record:
     verdict = msgspec.convert({"kind": kind, "reasons": ["why not"] * (kind != "ok")}, Verdict)
     latency = Latencies(100, p99 / 2, p99 * 0.9, p99, p99, p99)
-    return Run(query, system, repeat, verdict, 2_000, 100, latency, lag_ms=[1.0, 2.0])
+    run = Run(query, system, repeat, verdict, 2_000, 100, latency, lag_ms=[1.0, 2.0])
+    return Measured(Cell(query), run)
 
 
-def three(query: str, system: str, *p99: float) -> list[Run]:
+def figures(records: list[Record]) -> list[Figure]:
+    return compared.figures(PLAN, records)
+
+
+def with_window(record: Record) -> Record:
+    run = msgspec.structs.replace(record.run, past_window=record.run.latency)
+    return msgspec.structs.replace(record, run=run)
+
+
+def three(query: str, system: str, *p99: float) -> list[Record]:
     return [run_of(query, system, repeat, value) for repeat, value in enumerate(p99)]
 
 
@@ -104,7 +117,9 @@ def test_a_run_that_does_not_count_is_counted_apart_and_enters_no_figure(
     kind: str, headline: str
 ) -> None:
     bad = run_of("q1", "penstock", 2, 9_999, kind)
-    kept = [run for run in RUNS if (run.query, run.system, run.repeat) != ("q1", "penstock", 2)]
+    kept = [
+        run for run in RUNS if (run.cell.query, run.system, run.repeat) != ("q1", "penstock", 2)
+    ]
     found = {one.name: one for one in figures([*kept, bad])}
     assert found[headline].value == 1
     assert found["Q1.penstock.p99_ms"].repeats == (100.0, 200.0)
@@ -122,25 +137,26 @@ def test_a_system_without_a_run_that_counts_has_no_figure_rather_than_a_made_up_
 def test_the_table_shows_ratio_spread_and_what_does_not_count() -> None:
     runs = [*RUNS, run_of("q1", "penstock", 2, 50, "stalled")]
     said = io.StringIO()
-    plan = plan_of(SUITES["nexmark"], quick=True, queries=("q1", "q18"))
-    show(Console(file=said, width=80), plan, runs, figures(runs), [("tuned-files", "q18", "no")])
+    chosen = ("default", "tuned", "penstock", "tuned-files")
+    plan = plan_of(QUERY_SETS["nexmark"], quick=True, queries=("q1", "q18"), chosen=chosen)
+    show(Console(file=said, width=80), plan, runs, figures(runs))
     text = said.getvalue()
     assert "…" not in text
     assert "2.00 (1.20-2.00)" in text
     assert "240 (200-800)" in text
     assert "3/4" in text
     assert "does not count: Q1 on penstock, repeat 3: stalled: why not" in text
-    assert "not run: Q18 on tuned-files: no" in text
+    assert "not run: Q18 on tuned-files: q18 updates rows" in text
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", QUERY_SETS)
 @pytest.mark.parametrize("width", [80, 120])
 def test_nothing_of_the_table_is_cut_off_however_long_the_names_and_times_are(
     suite: str, width: int
 ) -> None:
-    plan = plan_of(SUITES[suite])
+    plan = plan_of(QUERY_SETS[suite])
     runs = [
-        msgspec.structs.replace(run, past_window=run.latency)
+        with_window(run)
         for query in plan.queries
         for system in plan.systems
         for run in three(query, system, 12_300, 10_431, 13_900)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,25 +16,28 @@ import pytest
 from rich.console import Console
 
 from penstock.errors import TryAgain
-from penstock_lab.experiment import compare
-from penstock_lab.experiment.harness import Bench, Harness, Open
 from penstock_lab.experiment.latency import Sighting
-from penstock_lab.experiment.outlet import Outlet
-from penstock_lab.experiment.plan import Plan, plan_of, turns
+from penstock_lab.experiment.plan import Conditions, Plan, plan_of
+from penstock_lab.experiment.query_sets import QUERY_SETS
 from penstock_lab.experiment.record import Noted
-from penstock_lab.experiment.suites import SUITES
+from penstock_lab.experiment.result import Outlet
+from penstock_lab.experiment.rig import Bench
+from penstock_lab.experiment.run import Trial, run
+from penstock_lab.experiment.suite import Suite
+from penstock_lab.experiment.turns import Tell
+from penstock_lab.suites import compared
+from penstock_lab.suites.compared import Open, Record
 from penstock_lab.workloads.send import Told
 from penstock_lab.workloads.sending import Sent
 
 STARTED_MS = 1_000_000
 PLAN = msgspec.structs.replace(
-    plan_of(SUITES["nexmark"], quick=True, queries=("q1", "q18")), again_max=0
+    plan_of(QUERY_SETS["nexmark"], quick=True, queries=("q1", "q18")), again_max=0
 )
 
 
 def noted(
-    plan: Plan,
-    warm_up_s: float,
+    conditions: Conditions,
     *,
     latency_ms: int = 100,
     lag_ms: float = 2.0,
@@ -40,7 +45,7 @@ def noted(
     rows_different: int = 0,
 ) -> Noted:
     """A run that shows one row every 100 ms, each `latency_ms` after it was sent."""
-    until_s = min(warm_up_s + plan.measure_s, silent_after_s)
+    until_s = min(conditions.seconds, silent_after_s)
     sent_ms = [STARTED_MS + 100 * n for n in range(int(until_s * 10))]
     sightings = [Sighting((at + latency_ms) * 1000, np.array([at * 1000])) for at in sent_ms]
     sent = Sent(len(sent_ms), len(sent_ms), 1.0, 0, lag_ms, lag_ms, lag_ms, 1.0, 1.0, True)
@@ -56,14 +61,14 @@ def noted(
 class Fake:
     """A system that does as it is told, run by run."""
 
-    def __init__(self, plan: Plan, name: str, faults: dict[tuple[str, str], dict[str, object]]):
-        self.plan, self.name, self.faults = plan, name, faults
+    def __init__(self, name: str, faults: dict[tuple[str, str], dict[str, object]]) -> None:
+        self.name, self.faults = name, faults
         self.warm_ups: list[float] = []
 
-    def run(self, query_name: str, warm_up_s: float, rate: int | None = None) -> Noted:
-        self.warm_ups.append(warm_up_s)
-        fault = self.faults.get((self.name, query_name), {})
-        return noted(self.plan, warm_up_s, **fault)  # type: ignore[arg-type]
+    def run(self, conditions: Conditions) -> Noted:
+        self.warm_ups.append(conditions.warm_up_s)
+        fault = self.faults.get((self.name, conditions.query), {})
+        return noted(conditions, **fault)  # type: ignore[arg-type]
 
 
 def faking(
@@ -71,7 +76,7 @@ def faking(
 ) -> Open:
     @contextlib.contextmanager
     def open_(plan: Plan, name: str, folder: Path) -> Iterator[Bench]:
-        fake = Fake(plan, name, faults)
+        fake = Fake(name, faults)
         if opened is not None:
             opened.append(fake)
         yield fake
@@ -79,10 +84,21 @@ def faking(
     return open_
 
 
-def executed(faults: dict[tuple[str, str], dict[str, object]], tmp_path: Path) -> Harness:
-    harness = Harness(PLAN, tmp_path, lambda _: None, faking(faults))
-    harness.execute()
-    return harness
+def suite_with(opening: Open) -> Suite[Plan, Record]:
+    """The suite, needing nothing, on systems that are opened like that."""
+    return dataclasses.replace(
+        compared.SUITES["nexmark"],
+        runs=partial(compared.runs, opening=opening),
+        require=lambda plan: None,
+    )
+
+
+def trial_of(
+    opening: Open, folder: Path, plan: Plan = PLAN, tell: Tell = lambda _: None
+) -> Trial[Plan, Record]:
+    trial = Trial(suite_with(opening), plan, folder, tell)
+    trial.execute()
+    return trial
 
 
 @pytest.mark.parametrize(
@@ -96,57 +112,58 @@ def executed(faults: dict[tuple[str, str], dict[str, object]], tmp_path: Path) -
 def test_a_planted_fault_is_reported_and_keeps_out_of_the_figures(
     tmp_path: Path, fault: dict[str, object], kind: str, headline: str
 ) -> None:
-    harness = executed({("penstock", "q1"): {**fault, "latency_ms": 9_000}}, tmp_path)
-    bad = [run for run in harness.runs if run.verdict.kind == kind]
+    trial = trial_of(faking({("penstock", "q1"): {**fault, "latency_ms": 9_000}}), tmp_path)
+    bad = [record.run for record in trial.records if record.run.verdict.kind == kind]
     assert {(run.query, run.system) for run in bad} == {("q1", "penstock")}
     assert len(bad) == 3
     said = io.StringIO()
-    whole = compare.report(harness, Outlet(Console(file=said, width=160)))
+    whole = trial.report(Outlet(Console(file=said, width=160)))
     assert whole.figures[headline] == 3
     assert "Q1.penstock.p99_ms" not in whole.figures
     assert whole.figures["Q18.penstock.p99_ms"] == 100
     assert said.getvalue().count(f"Q1 on penstock, repeat 1: {kind}") == 1
 
 
-def test_a_wrong_answer_makes_the_whole_suite_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compare, "require_all", lambda *_, **__: None)
+def test_a_wrong_answer_makes_the_whole_suite_fail(tmp_path: Path) -> None:
     for fault, is_right in (({}, True), ({"rows_different": 1}, False)):
         faults: dict[tuple[str, str], dict[str, object]] = {("tuned", "q18"): dict(fault)}
         console = Console(file=io.StringIO(), width=160)
-        opening = faking(faults)
-        assert compare.run(PLAN, tmp_path, print, Outlet(console), opening=opening) is is_right
+        suite = suite_with(faking(faults))
+        assert run(suite, PLAN, tmp_path, print, Outlet(console)) is is_right
 
 
 def test_systems_take_turns_in_going_first(tmp_path: Path) -> None:
     opened: list[Fake] = []
-    Harness(PLAN, tmp_path, lambda _: None, faking({}, opened)).execute()
+    trial_of(faking({}, opened), tmp_path)
     names = [fake.name for fake in opened]
     assert [names[n] for n in (0, 3, 6)] == ["default", "tuned", "penstock"]
     assert sorted(names) == sorted(["default", "tuned", "penstock"] * 3)
-    assert names == [turn.system for turn in turns(PLAN)]
+    assert [set(names[n : n + 3]) for n in (0, 3, 6)] == [{"default", "tuned", "penstock"}] * 3
 
 
 def test_the_first_query_of_a_process_warms_up_longer(tmp_path: Path) -> None:
     opened: list[Fake] = []
-    Harness(PLAN, tmp_path, lambda _: None, faking({}, opened)).execute()
+    trial_of(faking({}, opened), tmp_path)
     assert all(fake.warm_ups == [PLAN.first_warm_up_s, PLAN.warm_up_s] for fake in opened)
 
 
 def test_a_void_run_is_run_again_within_bounds_and_both_are_kept(tmp_path: Path) -> None:
     plan = msgspec.structs.replace(PLAN, again_max=2)
     faults: dict[tuple[str, str], dict[str, object]] = {("tuned", "q1"): {"lag_ms": 50.0}}
-    harness = Harness(plan, tmp_path, lambda _: None, faking(faults))
-    harness.execute()
-    assert sum(run.verdict.kind.startswith("void") for run in harness.runs) == 3 + 2
+    trial = trial_of(faking(faults), tmp_path, plan)
+    assert sum(one.run.verdict.kind.startswith("void") for one in trial.records) == 3 + 2
+
+
+def test_no_run_is_made_again_when_the_suite_has_taken_too_long(tmp_path: Path) -> None:
+    plan = msgspec.structs.replace(PLAN, again_max=2, again_until_s=0.0)
+    trial = trial_of(faking({("tuned", "q1"): {"lag_ms": 50.0}}), tmp_path, plan)
+    assert len(trial.records) == 18
 
 
 def test_every_run_is_told_beforehand(tmp_path: Path) -> None:
     told: list[str] = []
-    harness = Harness(PLAN, tmp_path, told.append, faking({}))
-    harness.execute()
-    assert len(told) == harness.steps == 18
+    trial_of(faking({}), tmp_path, tell=told.append)
+    assert len(told) == compared.steps(PLAN) == 18
     assert told[0] == "q1 on default, 1 of 3"
 
 
@@ -155,26 +172,22 @@ def test_a_system_that_does_not_start_fails_its_runs_and_leaves_the_others(tmp_p
     def broken(plan: Plan, name: str, folder: Path) -> Iterator[Bench]:
         if name == "tuned":
             raise TryAgain("Spark did not start", code="worker_failed")
-        yield Fake(plan, name, {})
+        yield Fake(name, {})
 
-    harness = Harness(PLAN, tmp_path, lambda _: None, broken)
-    harness.execute()
-    failed = [run for run in harness.runs if run.verdict.kind == "failed"]
+    trial = trial_of(broken, tmp_path)
+    failed = [one.run for one in trial.records if one.run.verdict.kind == "failed"]
     assert {run.system for run in failed} == {"tuned"}
     assert len(failed) == 6
     assert "Spark did not start" in str(failed[0].verdict)
-    assert sum(run.is_counted for run in harness.runs) == 12
+    assert sum(one.is_counted for one in trial.records) == 12
 
 
-def test_what_was_measured_before_an_interrupt_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compare, "require_all", lambda *_, **__: None)
+def test_what_was_measured_before_an_interrupt_is_written(tmp_path: Path) -> None:
     closed: list[str] = []
 
     @contextlib.contextmanager
     def interrupted(plan: Plan, name: str, folder: Path) -> Iterator[Bench]:
-        fake = Fake(plan, name, {})
+        fake = Fake(name, {})
         try:
             if name == "penstock":
                 raise KeyboardInterrupt
@@ -185,9 +198,30 @@ def test_what_was_measured_before_an_interrupt_is_written(
     path = tmp_path / "result.json"
     console = Console(file=io.StringIO(), width=160)
     with pytest.raises(KeyboardInterrupt):
-        compare.run(PLAN, tmp_path, print, Outlet(console, path), opening=interrupted)
+        run(suite_with(interrupted), PLAN, tmp_path, print, Outlet(console, path))
     written = json.loads(path.read_text())
     assert len(written["runs"]) == 4
     assert written["figures"]["Q1.tuned.p99_ms"] == 100
     assert closed == ["default", "tuned", "penstock"]
     assert [one.name for one in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_an_interrupt_within_a_run_closes_what_is_open(tmp_path: Path) -> None:
+    closed: list[type[BaseException] | None] = []
+
+    class Interrupted(Fake):
+        def run(self, conditions: Conditions) -> Noted:
+            raise KeyboardInterrupt
+
+    class Opened(contextlib.AbstractContextManager[Bench]):
+        def __enter__(self) -> Bench:
+            return Interrupted("default", {})
+
+        def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+            closed.append(kind)
+
+    with pytest.raises(KeyboardInterrupt):
+        trial_of(lambda *_: Opened(), tmp_path)
+    assert len(closed) == 1
+    assert closed[0] is not None, "it is told that it did not come to its end"
+    assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,38 +11,13 @@ from rich.console import Console
 from penstock.errors import BadCall
 from penstock_lab.baselines.task_graph import q8
 from penstock_lab.experiment import jetstream
-from penstock_lab.experiment.outlet import Outlet
-from penstock_lab.suites.log import suite
-from penstock_lab.suites.log.figures import figures
-from penstock_lab.suites.log.plan import QUICK, SIZES, WRITERS
-from penstock_lab.suites.log.recovery import steps
-
-
-def runs() -> list[dict[str, Any]]:
-    cells = [f"{size}.w{writers}" for size in SIZES for writers in WRITERS]
-    per = {"append_per_s": 100.0, "append_ms_p50": 1.0, "append_ms_p99": 3.0}
-    found: list[dict[str, Any]] = []
-    for repeat in range(3):
-        for backend in QUICK.backends:
-            one = {"backend": backend, "repeat": repeat}
-            found.append({"measured": "appends", **one, **dict.fromkeys(cells, per)})
-            found.append(
-                {"measured": "deliver", **one, "deliver_ms_p50": 2.0 + repeat, "deliver_ms_p99": 9}
-            )
-    start = {
-        f"{size}_{state}_ms": values
-        for state in ("cold", "warm", "cold_open", "warm_open")
-        for size, values in (("small", [100.0, 200.0]), ("large", [150.0, 240.0]))
-    }
-    for number, backend in enumerate(QUICK.backends):
-        few, many = [100, 110, 50], [95, 100 + number, 50]
-        of = {"backend": backend}
-        found.append({"measured": "tags", **of, "few_mb_per_s": few, "many_mb_per_s": many})
-        found.append({"measured": "starts", **of, **start})
-        recovery = {"without_ms": [1000.0 + 200 * number], "with_ms": [200.0]}
-        log = {"without_log_ms": [800.0], "with_log_ms": [40.0]}
-        found.append({"measured": "recovery", **of, **recovery, **log})
-    return found
+from penstock_lab.experiment.result import Outlet
+from penstock_lab.experiment.run import run
+from penstock_lab.measure.task_recovery import steps
+from penstock_lab.suites import log
+from penstock_lab.suites.log import figures
+from penstock_lab.suites.log_cells import QUICK
+from support.bench_records import log_runs as runs
 
 
 def test_the_figures_have_the_names_and_are_medians() -> None:
@@ -91,5 +65,5 @@ def test_a_backend_that_cannot_run_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.setattr(jetstream, "nats_program", lambda: None)
     with pytest.raises(BadCall, match="there is no nats-server here"):
-        suite.run(QUICK, tmp_path, print, Outlet(Console(file=io.StringIO())))
+        run(log.SUITE, QUICK, tmp_path, print, Outlet(Console(file=io.StringIO())))
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from penstock.client import Client
 from penstock_lab.experiment.files import FilesPast, micros
 from penstock_lab.experiment.outside_reader import FolderObserver, LogObserver, sighting, sink_files
-from penstock_lab.experiment.suites import Window
+from penstock_lab.experiment.query_sets import Window
 from penstock_lab.queries import named
 from penstock_lab.workloads.load import WORKLOADS
 

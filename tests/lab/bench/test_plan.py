@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partial
+
 import pytest
 from click.testing import CliRunner
 
 from penstock.errors import BadCall
 from penstock_lab.cli.bench import bench
 from penstock_lab.experiment import needs
-from penstock_lab.experiment.harness import skipped
 from penstock_lab.experiment.plan import plan_of
-from penstock_lab.experiment.suites import SUITES, Window, key_of, suite_of, window_of
+from penstock_lab.experiment.query_sets import (
+    QUERY_SETS,
+    Window,
+    key_of,
+    query_set_of,
+    window_of,
+)
 from penstock_lab.experiment.systems import MODE_KEY, SYSTEMS
 from penstock_lab.queries import named
+from penstock_lab.suites.compared import require, skipped
 
 
 def test_a_quick_nexmark_run_has_the_queries_and_systems_it_names() -> None:
-    plan = plan_of(SUITES["nexmark"], quick=True)
+    plan = plan_of(QUERY_SETS["nexmark"], quick=True)
     assert plan.queries == ("q1", "q3", "q4", "q5", "q8", "q18")
     assert plan.systems == ("default", "tuned", "penstock")
     assert plan.repeats == 3
 
 
 def test_a_full_run_has_every_query_and_the_file_systems_too() -> None:
-    plan = plan_of(SUITES["nexmark"])
+    plan = plan_of(QUERY_SETS["nexmark"])
     assert len(plan.queries) == 12
     assert plan.systems == ("default", "tuned", "penstock", "default-files", "tuned-files")
     assert plan.repeats >= 5
 
 
 def test_queries_are_found_in_any_case_and_named_once() -> None:
-    assert plan_of(SUITES["nexmark"], queries=("Q18", "q18", "Q1")).queries == ("q18", "q1")
+    assert plan_of(QUERY_SETS["nexmark"], queries=("Q18", "q18", "Q1")).queries == ("q18", "q1")
     assert key_of("q18") == "Q18"
     assert key_of("lr_join_30_5") == "lr_join_30_5"
-    assert suite_of("LR_JOIN_30_5").name == "linearroad"
+    assert query_set_of("LR_JOIN_30_5").name == "linearroad"
 
 
 def test_the_systems_differ_in_what_they_say_and_in_nothing_else() -> None:
@@ -65,7 +74,7 @@ def test_a_rate_of_nothing_is_refused() -> None:
 
 
 def test_updating_queries_are_not_run_on_files_and_it_is_said_why() -> None:
-    plan = plan_of(SUITES["nexmark"], queries=("q1", "q18"), chosen=("tuned", "tuned-files"))
+    plan = plan_of(QUERY_SETS["nexmark"], queries=("q1", "q18"), chosen=("tuned", "tuned-files"))
     assert skipped(plan) == [
         ("tuned-files", "q18", "q18 updates rows, and Spark's file sink only appends")
     ]
@@ -90,26 +99,28 @@ def test_when_a_window_can_close_is_known_of_every_query_that_waits_for_it(
     assert window_of(named(query)) == window
 
 
-@pytest.mark.parametrize("name", [name for suite in SUITES.values() for name in suite.queries])
+@pytest.mark.parametrize("name", [name for each in QUERY_SETS.values() for name in each.queries])
 def test_every_query_of_every_suite_is_fed_by_its_generator(name: str) -> None:
     from penstock_lab.workloads.load import WORKLOADS
 
-    suite = suite_of(name)
+    query_set = query_set_of(name)
     query = named(name)
-    assert set(query.inputs) <= set(WORKLOADS[suite.workload].schemas)
+    assert set(query.inputs) <= set(WORKLOADS[query_set.workload].schemas)
     window_of(query)
 
 
-def test_a_missing_package_is_said_with_how_to_get_it() -> None:
-    plan = plan_of(SUITES["nexmark"], quick=True)
-    with pytest.raises(BadCall, match=r"duckdb is not installed.*pip install 'duckdb'"):
-        needs.require_all(plan, plot=False, has=lambda name: name != "duckdb")
-    with pytest.raises(BadCall, match=r"matplotlib.*pip install 'penstock\[plot\]'"):
-        needs.require_all(plan, plot=True, has=lambda name: name != "matplotlib")
+def test_a_missing_package_is_said_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for missing, said in (
+        ("duckdb", r"duckdb is not installed.*pip install 'duckdb'"),
+        ("pandas", r"pandas.*pip install 'penstock-lab'"),
+    ):
+        with pytest.raises(BadCall, match=said):
+            needs.require_queries(("q4",), has=partial(operator.ne, missing))
+    with pytest.raises(BadCall, match=r"matplotlib.*pip install 'penstock-lab'"):
+        needs.require_plot(has=lambda name: name != "matplotlib")
+    monkeypatch.setattr(needs.require_campaigns, "__defaults__", (lambda name: name != "redis",))
     with pytest.raises(BadCall, match="Redis"):
-        needs.require_all(
-            plan_of(SUITES["ysb"], quick=True), plot=False, has=lambda name: name != "redis"
-        )
+        require(plan_of(QUERY_SETS["ysb"], quick=True))
 
 
 def test_a_redis_that_is_not_there_is_said_in_a_sentence() -> None:

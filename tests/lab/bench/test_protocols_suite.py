@@ -7,14 +7,12 @@ import pytest
 from penstock.errors import BadCall
 from penstock_lab.baselines.task_graph.reader import Seen
 from penstock_lab.baselines.task_graph.sources import load_of
+from penstock_lab.experiment.figures import latency_p50, ratios
 from penstock_lab.experiment.latency import Latencies
 from penstock_lab.experiment.record import Run
-from penstock_lab.experiment.verdicts import Kind, Verdict
-from penstock_lab.suites.protocols.answers import check
-from penstock_lab.suites.protocols.figures import figures, ratios
-from penstock_lab.suites.protocols.figures import p50 as p50_of
-from penstock_lab.suites.protocols.plan import Cell, Plan, plan_of
-from penstock_lab.suites.protocols.record import Measured
+from penstock_lab.experiment.verdict import Kind, Verdict
+from penstock_lab.measure.task_graph_answers import check
+from penstock_lab.suites.protocols import Cell, Plan, Record, figures, plan_of
 
 PROTOCOLS = {"marker", "transaction", "aligned", "unsafe"}
 TEN, HUNDRED = Cell("q4", 10), Cell("q4", 100)
@@ -22,10 +20,10 @@ TEN, HUNDRED = Cell("q4", 10), Cell("q4", 100)
 
 def measured(
     cell: Cell, protocol: str, repeat: int, p50: float, p99: float, kind: Kind = "ok"
-) -> Measured:
+) -> Record:
     latency = Latencies(100, p50, p50, p99, p99, p99)
     run = Run(cell.query, protocol, repeat, Verdict(kind), 2_000, latency=latency)
-    return Measured(cell, protocol, run, 90.0)
+    return Record(cell, run, commits_per_s=90.0)
 
 
 def plan() -> Plan:
@@ -40,7 +38,7 @@ def test_ratios_are_taken_within_a_repeat_and_the_middle_one_counts() -> None:
         for repeat, pair in enumerate(times)
         for place, protocol in enumerate(("marker", "transaction"))
     ]
-    (found,) = ratios(runs, "transaction", "marker", p50_of)
+    (found,) = ratios(runs, ("transaction",), "marker", latency_p50)
     assert found.repeats == (2.0, 3.0, 1.5)
     assert found.value == 2.0
 
@@ -76,7 +74,7 @@ def test_a_run_that_does_not_count_enters_no_ratio() -> None:
     ("given", "message"),
     [
         ({"queries": ("q9",)}, "there is no task graph 'q9'; there is q4, q8"),
-        ({"protocols": ("hope",)}, "there is no protocol 'hope'"),
+        ({"chosen": ("hope",)}, "there is no protocol 'hope'"),
         ({"log": "paper"}, "there is no log 'paper'; there is jetstream, embedded"),
     ],
 )
@@ -87,15 +85,14 @@ def test_an_unknown_name_is_refused_with_those_there_are(
         plan_of(quick=True, **given)  # type: ignore[arg-type]
 
 
-def test_a_quick_run_is_within_fifteen_minutes_and_lacks_nothing() -> None:
-    on_log = plan()
-    assert on_log.minutes <= 15
-    assert on_log.log == "jetstream"
-    assert on_log.repeats >= 3
-    assert {(cell.query, cell.interval_ms) for cell in on_log.cells} == {
+def test_a_quick_run_is_within_twenty_minutes_and_lacks_nothing() -> None:
+    assert plan().minutes <= 20
+    assert plan().log == "jetstream"
+    assert plan().repeats >= 3
+    assert {(cell.query, cell.interval_ms) for cell in plan().cells} == {
         (query, ms) for query in ("q4", "q8") for ms in (100, 50, 25, 10)
     }
-    assert set(on_log.protocols) == PROTOCOLS
+    assert set(plan().protocols) == PROTOCOLS
 
 
 def test_the_headline_at_ten_milliseconds_is_of_both_queries_and_of_no_other_interval() -> None:

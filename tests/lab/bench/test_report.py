@@ -9,7 +9,9 @@ import pytest
 from rich.console import Console
 
 from penstock.errors import Bug
-from penstock_lab.experiment.report import Figure, Goal, result, show, verdict, write
+from penstock_lab.experiment.figures import Figure, Goal
+from penstock_lab.experiment.result import result, write
+from penstock_lab.experiment.table import show_figures, verdict
 
 FAST = Figure("append_ms_p50", "ms", "an append", 2.5, (2.4, 2.5, 2.9), Goal("under", 3))
 SLOW = Figure("fetch_mb_per_s", "MB/s", "a read", 150.0, (), Goal("over", 200))
@@ -46,7 +48,7 @@ def test_a_goal_means_what_it_says_at_its_bound(goal: Goal, value: float, met: b
 def test_the_table_shows_spread_and_goal_and_what_was_missed_on_a_narrow_terminal() -> None:
     console = Console(width=80)
     with console.capture() as said:
-        show(console, "floor", [FAST, SLOW])
+        show_figures(console, "floor", [FAST, SLOW])
     lines = said.get().splitlines()
     fast = next(line for line in lines if "append_ms_p50" in line)
     slow = next(line for line in lines if "fetch_mb_per_s" in line)

@@ -16,14 +16,15 @@ from penstock.client.address import Address
 from penstock.errors import TryAgain
 from penstock_lab.experiment import rig
 from penstock_lab.experiment.checks import Check, Found
-from penstock_lab.experiment.children import Late
+from penstock_lab.experiment.children import Late, Sender
 from penstock_lab.experiment.driver import Drain, Setup, Start
 from penstock_lab.experiment.plan import plan_of
+from penstock_lab.experiment.query_sets import QUERY_SETS
 from penstock_lab.experiment.record import Noted, Run, run_of
-from penstock_lab.experiment.suites import SUITES
+from penstock_lab.workloads.send import Told
 
 PLAN = msgspec.structs.replace(
-    plan_of(SUITES["nexmark"], quick=True, queries=("q1",), chosen=("tuned",), rate=500),
+    plan_of(QUERY_SETS["nexmark"], quick=True, queries=("q1",), chosen=("tuned",), rate=500),
     warm_up_s=0.2,
     measure_s=0.6,
     stall_s=2.0,
@@ -66,7 +67,7 @@ class Made:
 
 
 def judged(noted: Noted) -> Run:
-    return run_of("q1", "tuned", 0, PLAN.rate, noted, PLAN.frame(PLAN.warm_up_s))
+    return run_of(PLAN.conditions("q1", PLAN.warm_up_s), "tuned", 0, noted)
 
 
 def right(*_: object) -> Found:
@@ -81,8 +82,8 @@ def run_with(
 ) -> tuple[Run, type[Made]]:
     made = type("MadeHere", (Made,), {"started": 0, "on_drain": on_drain})
     monkeypatch.setattr(rig, "Engine", made)
-    with rig.Rig(PLAN, "tuned", folder, check) as one:
-        noted = one.run("q1", PLAN.warm_up_s)
+    with rig.Rig("tuned", folder, cores=PLAN.cores, check=check) as one:
+        noted = one.run(PLAN.conditions("q1", PLAN.warm_up_s))
     return judged(noted), made
 
 
@@ -141,3 +142,18 @@ def test_an_answer_that_differs_is_wrong(tmp_path: Path, monkeypatch: pytest.Mon
     run, _ = run_with(monkeypatch, tmp_path, check=differs)
     assert run.verdict.kind == "wrong"
     assert run.differences == ["q1, batch 2: expected but not committed price=1"]
+
+
+def test_a_late_sender_voids_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_report = Sender.wait_report
+
+    def late(self: Sender, timeout_s: float) -> Told:
+        told = wait_report(self, timeout_s)
+        return msgspec.structs.replace(
+            told, sent=msgspec.structs.replace(told.sent, lag_ms_p99=55.0)
+        )
+
+    monkeypatch.setattr(Sender, "wait_report", late)
+    run, _ = run_with(monkeypatch, tmp_path)
+    assert run.verdict.kind == "void: late generator"
+    assert "lag p99 is 55 ms" in str(run.verdict)

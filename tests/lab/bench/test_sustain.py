@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,23 +16,24 @@ import pytest
 from rich.console import Console
 
 from penstock.errors import BadCall
-from penstock_lab.experiment.harness import Bench
 from penstock_lab.experiment.latency import Latencies, Sighting
-from penstock_lab.experiment.outlet import Outlet
-from penstock_lab.experiment.plan import Plan
+from penstock_lab.experiment.plan import Conditions, Plan
 from penstock_lab.experiment.record import Noted, Run
-from penstock_lab.experiment.verdicts import Verdict
-from penstock_lab.suites import sustain
-from penstock_lab.suites.sustain import (
+from penstock_lab.experiment.result import Outlet
+from penstock_lab.experiment.rig import Bench
+from penstock_lab.experiment.run import run
+from penstock_lab.experiment.search import (
     PRECISION,
+    Searched,
     Tried,
-    figure,
     how,
     is_sustained,
     next_rate,
-    search_of,
-    steps,
 )
+from penstock_lab.experiment.verdict import Verdict
+from penstock_lab.suites import sustain
+from penstock_lab.suites.compared import Cell
+from penstock_lab.suites.sustain import figure, search_of, steps
 from penstock_lab.workloads.send import Told
 from penstock_lab.workloads.sending import Sent
 
@@ -83,18 +86,19 @@ def test_a_rate_holds_if_the_run_counts_and_latency_does_not_rise(
     assert is_sustained(run_with(slope, kind)) is held
 
 
+def of(*tried: Tried) -> Searched:
+    return Searched(Cell("q18"), "tuned", tried)
+
+
 def test_the_figure_is_named_by_query_and_system_and_says_what_stopped_it() -> None:
-    search = search_of(("q18",), ("tuned",), quick=True)
-    (plan,) = search.plans
     rises = Tried(10_000, False, "latency rises")
-    found = figure(plan, [Tried(5_000, True, "held"), rises, Tried(7_500, True, "held")])
+    found = figure(of(Tried(5_000, True, "held"), rises, Tried(7_500, True, "held")))
     assert (found.name, found.value) == ("Q18.tuned.sustained_per_s", 7_500)
     assert found.what.endswith("at 10,000 latency rises")
 
 
 def test_a_system_that_held_every_rate_is_not_said_to_be_at_its_limit() -> None:
-    (plan,) = search_of(("q18",), ("tuned",), quick=True).plans
-    assert "the limit is higher" in figure(plan, [Tried(5_000, True), Tried(10_000, True)]).what
+    assert "the limit is higher" in figure(of(Tried(5_000, True), Tried(10_000, True))).what
 
 
 def test_how_a_rate_went_is_told_in_words() -> None:
@@ -106,46 +110,44 @@ def test_how_a_rate_went_is_told_in_words() -> None:
 
 
 def test_a_search_covers_every_pair_of_query_and_system() -> None:
-    search = search_of((), (), quick=True, rate_max=20_000)
+    search = search_of(quick=True, rate=20_000)
     pairs = {(plan.queries, plan.systems) for plan in search.plans}
     assert len(pairs) == len(search.plans) == 4
     assert steps(search) == 4 * search.tries_max
     assert search.rate_max == 20_000
-    assert len(search_of((), (), quick=False).plans) == 6
+    assert len(search_of().plans) == 6
 
 
 def test_a_query_that_needs_more_than_a_rate_is_refused() -> None:
     with pytest.raises(BadCall, match="ysb"):
-        search_of(("ysb",), (), quick=True)
+        search_of(queries=("ysb",), quick=True)
 
 
 class Limited:
     """A system that works off so many events a second and falls behind beyond that."""
 
-    def __init__(self, plan: Plan, capacity: int) -> None:
-        self.plan, self.capacity = plan, capacity
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
 
-    def run(self, query_name: str, warm_up_s: float, rate: int | None = None) -> Noted:
-        slower = max(1.0, (rate or self.plan.rate) / self.capacity)
-        sent_us = [int(n * 1e5) for n in range(int((warm_up_s + self.plan.measure_s) * 10))]
+    def run(self, conditions: Conditions) -> Noted:
+        slower = max(1.0, conditions.rate / self.capacity)
+        sent_us = [int(n * 1e5) for n in range(int(conditions.seconds * 10))]
         seen = [Sighting(int(at * slower) + 200_000, np.array([at])) for at in sent_us]
         sent = Sent(1, 1, 1.0, 0, 1.0, 1.0, 1.0, 1.0, 1.0, True)
         return Noted(seen, Told(sent, 0, [1.0]), rows_checked=1)
 
 
-def test_a_search_finds_and_writes_what_a_system_can_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sustain, "require_all", lambda *_, **__: None)
-
+def test_a_search_finds_and_writes_what_a_system_can_hold(tmp_path: Path) -> None:
     @contextlib.contextmanager
     def opening(plan: Plan, name: str, folder: Path) -> Iterator[Bench]:
-        yield Limited(plan, {"tuned": 11_000, "penstock": 30_000}[name])
+        yield Limited({"tuned": 11_000, "penstock": 30_000}[name])
 
-    search = search_of(("q1",), ("tuned", "penstock"), quick=False)
+    search = search_of(queries=("q1",), chosen=("tuned", "penstock"))
     path = tmp_path / "sustain.json"
     console = Console(file=io.StringIO(), width=160)
-    sustain.run(search, tmp_path, lambda _: None, Outlet(console, path), opening)
+    runs = partial(sustain.runs, opening=opening)
+    suite = dataclasses.replace(sustain.SUITE, runs=runs, require=lambda plan: None)
+    assert run(suite, search, tmp_path, lambda _: None, Outlet(console, path))
     found = json.loads(path.read_text())["figures"]
     assert found["Q1.tuned.sustained_per_s"] == pytest.approx(11_000, rel=0.2)
     assert found["Q1.penstock.sustained_per_s"] == pytest.approx(30_000, rel=0.2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock_lab.experiment.verdicts import Evidence, Limits, judge
+from penstock_lab.experiment.verdict import Evidence, Limits, judge
 
 GOOD = Evidence(results=100, longest_gap_ms=900.0, lag_ms_p99=4.0, rows_checked=100)
 LIMITS = Limits(stall_ms=5_000)

@@ -3,56 +3,181 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import click
+from rich.console import Console
 
-# name: (module, one line for --help). A suite is a command of its own name in its module.
+from penstock_lab.cli.bench_options import (
+    COMPARED,
+    FOLDER,
+    JSON,
+    QUICK,
+    REDIS,
+    STORE,
+    option,
+    place,
+    plot,
+    rate,
+    several,
+    told,
+)
+from penstock_lab.processes import end_on_sigterm
+
+QUERY = several("--query", "queries")
+
+
+@dataclass(frozen=True)
+class Description:
+    """A suite on the command line; its module is imported when it is run."""
+
+    module: str
+    line: str
+    options: Sequence[click.Option]
+    """Those of its plan, and where the result goes."""
+
+
 SUITES = {
-    "floor": (
-        "penstock_lab.cli.bench_floor",
+    "floor": Description(
+        "floor",
         "What the log adds to the least a stateful micro-batch can cost.",
+        (QUICK, JSON, FOLDER),
     ),
-    "nexmark": (
-        "penstock_lab.cli.bench_compared",
+    "nexmark": Description(
+        "compared",
         "NEXMark's auctions and bids: stateless, joined, windowed and updating queries.",
+        COMPARED,
     ),
-    "linearroad": (
-        "penstock_lab.cli.bench_compared",
-        "Linear Road's position reports: a windowed self-join and aggregates.",
+    "linearroad": Description(
+        "compared", "Linear Road's position reports: a windowed self-join and aggregates.", COMPARED
     ),
-    "cluster": (
-        "penstock_lab.cli.bench_compared",
+    "cluster": Description(
+        "compared",
         "Task events of a compute cluster: windowed aggregates, one of them sorted.",
+        COMPARED,
     ),
-    "ysb": (
-        "penstock_lab.cli.bench_compared",
+    "ysb": Description(
+        "compared",
         "The Yahoo benchmark: ad views per campaign, campaigns looked up in Redis.",
+        (*COMPARED, REDIS),
     ),
-    "sustain": (
-        "penstock_lab.cli.bench_sustain",
+    "sustain": Description(
+        "sustain",
         "The highest rate at which a query's latency does not keep rising.",
+        (
+            QUICK,
+            JSON,
+            several("--query", "queries", "Which; may be repeated.  [q1, q18]"),
+            several("--system", "chosen", "Which; may be repeated."),
+            rate("The highest rate to try."),
+            STORE,
+            FOLDER,
+        ),
     ),
-    "commit": (
-        "penstock_lab.cli.bench_commit",
+    "commit": Description(
+        "commit",
         "What it saves a batch that its commit follows behind, step by step as in the paper.",
+        (
+            QUICK,
+            JSON,
+            plot("Draw the batches here."),
+            QUERY,
+            rate("Events per second.  [2500]"),
+            several("--store", "stores"),
+            several("--system", "chosen"),
+            FOLDER,
+        ),
     ),
-    "log": (
-        "penstock_lab.cli.bench_log",
+    "log": Description(
+        "log",
         "The log alone, embedded and in JetStream: append, deliver, read by tag, start, recover.",
+        (
+            QUICK,
+            JSON,
+            plot("Draw appends here."),
+            several("--backend", "backends", type=click.Choice(["embedded", "jetstream"])),
+            FOLDER,
+        ),
     ),
-    "protocols": (
-        "penstock_lab.cli.bench_protocols",
+    "protocols": Description(
+        "protocols",
         "Progress markers against transactions, aligned checkpoints and no protocol at all.",
+        (
+            QUICK,
+            JSON,
+            plot("Draw latencies here."),
+            QUERY,
+            several("--protocol", "chosen"),
+            several(
+                "--interval",
+                "intervals_ms",
+                "Commit every so many milliseconds; may be repeated.  [100, 50, 25, 10]",
+                type=click.IntRange(min=1),
+            ),
+            rate(),
+            several("--level", "levels", "Only this one.  [log]", type=click.Choice(["log"])),
+            option("--log", default="jetstream", show_default=True, help="Or embedded."),
+            FOLDER,
+        ),
     ),
-    "answers": (
-        "penstock_lab.cli.bench_answers",
+    "answers": Description(
+        "answers",
         "Every query's answer, batch by batch, its driver killed in the middle.",
+        (
+            option("--quick", is_flag=True, help="130,000 events in place of 1,000,000."),
+            JSON,
+            QUERY,
+            REDIS,
+            option(
+                "--data",
+                type=click.Path(path_type=Path),
+                envvar="PENSTOCK_TEST_DATA",
+                help="The folder that holds lightsaber/, for the replay.  [PENSTOCK_TEST_DATA]",
+            ),
+            FOLDER,
+        ),
     ),
 }
 
 
+def suite_named(name: str) -> Any:
+    """The suite itself, which takes its module and what that needs."""
+    module = importlib.import_module(f"penstock_lab.suites.{SUITES[name].module}")
+    return module.SUITES[name] if hasattr(module, "SUITES") else module.SUITE
+
+
+def run_suite(
+    name: str,
+    *,
+    json_file: Path | None,
+    folder: Path | None,
+    plot_file: Path | None = None,
+    **options: Any,
+) -> None:
+    from penstock_lab.experiment.result import Outlet
+    from penstock_lab.experiment.run import run
+
+    end_on_sigterm()
+    suite = suite_named(name)
+    plan = suite.plan_of(**options)
+    steps = suite.steps(plan)
+    console = Console(highlight=False)
+    if suite.minutes is not None:
+        minutes = suite.minutes(plan)
+        console.print(f"{steps} runs, about {minutes:.0f} minutes on quiet cores")
+    with told(console, steps) as (tell, done):
+        outlet = Outlet(console, json_file, plot_file, done)
+        is_right = run(suite, plan, place(folder), tell, outlet)
+    if not is_right:
+        raise SystemExit(1)
+
+
 class Suites(click.Group):
-    """Suites by name, imported when run; a wrong one is answered with those there are."""
+    """Suites by name; a wrong one is answered with those there are."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(SUITES)
@@ -60,15 +185,14 @@ class Suites(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUITES:
             return None
-        module, line = SUITES[cmd_name]
-        found = getattr(importlib.import_module(module), cmd_name)
-        assert isinstance(found, click.Command)
-        found.help = found.help or line
-        return found
+        described = SUITES[cmd_name]
+        callback = partial(run_suite, cmd_name)
+        params: list[click.Parameter] = list(described.options)
+        return click.Command(cmd_name, callback=callback, params=params, help=described.line)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Suites"):
-            formatter.write_dl([(name, line) for name, (_, line) in SUITES.items()])
+            formatter.write_dl([(name, each.line) for name, each in SUITES.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,4 +1,4 @@
-"""What the suites share on the command line: options, and the bar that says how long it takes."""
+"""Options of the benchmark commands, and the bar that says how long it takes."""
 
 from __future__ import annotations
 
@@ -6,47 +6,53 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-Options = Callable[[Callable[..., None]], Callable[..., None]]
 Tell = Callable[[str], None]
+ONLY = "Only this one; may be repeated."
 
 
-def options(*options: Options) -> Options:
-    def add(command: Callable[..., None]) -> Callable[..., None]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+def option(*names: str, **attributes: Any) -> click.Option:
+    return click.Option(names, **attributes)
 
 
-QUICK = click.option("--quick", is_flag=True, help="Fewer and shorter runs.")
-JSON = click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), help="Write the result here."
-)
-FOLDER = click.option(
+def several(flag: str, name: str, words: str = ONLY, **attributes: Any) -> click.Option:
+    """An option that may be repeated."""
+    return option(flag, name, multiple=True, help=words, **attributes)
+
+
+def rate(words: str = "Events per second.") -> click.Option:
+    return option("--rate", type=click.IntRange(min=1), help=words)
+
+
+def plot(words: str) -> click.Option:
+    return option("--plot", "plot_file", type=click.Path(path_type=Path), help=words)
+
+
+QUICK = option("--quick", is_flag=True, help="Fewer and shorter runs.")
+JSON = option("--json", "json_file", type=click.Path(path_type=Path), help="Write the result here.")
+FOLDER = option(
     "--dir",
     "folder",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Where the data goes: its disk is what is measured.  [the system's temporary folder]",
 )
-COMPARED = options(
+STORE = option("--store", default="local", help="Checkpoints on local, remote20 or remote80.")
+REDIS = option("--redis", default="redis://127.0.0.1:6379/0", show_default=True)
+COMPARED = (
     QUICK,
     JSON,
-    click.option(
-        "--plot", "plot_file", type=click.Path(path_type=Path), help="Draw the latencies here."
-    ),
-    click.option("--query", "queries", multiple=True, help="Only this one; may be repeated."),
-    click.option("--system", "chosen", multiple=True, help="Only this one; may be repeated."),
-    click.option("--rate", type=click.IntRange(min=1), help="Events per second."),
-    click.option("--store", default="local", help="Checkpoints on local, remote20 or remote80."),
+    plot("Draw the latencies here."),
+    several("--query", "queries"),
+    several("--system", "chosen"),
+    rate(),
+    STORE,
     FOLDER,
 )
-REDIS = click.option("--redis", default="redis://127.0.0.1:6379/0", show_default=True)
 
 
 def place(folder: Path | None) -> Path:
@@ -71,7 +77,7 @@ def told(console: Console, steps: int) -> Iterator[tuple[Tell, Callable[[], None
     ) as bar:
         task = bar.add_task("", total=steps, completed=-1)
 
-        def tell(what: str) -> None:
-            bar.update(task, description=what, advance=1)
+        def tell(words: str) -> None:
+            bar.update(task, description=words, advance=1)
 
         yield tell, bar.stop

@@ -14,7 +14,7 @@ from penstock.errors import BadCall
 from penstock.model.ddl import parse_ddl
 from penstock_lab import oracle
 from penstock_lab.experiment.files import FilesPast
-from penstock_lab.experiment.suites import suite_of
+from penstock_lab.experiment.query_sets import query_set_of
 from penstock_lab.queries import Query
 from penstock_lab.workloads.ads import Ads
 from penstock_lab.workloads.load import WORKLOADS
@@ -40,17 +40,13 @@ def with_oracle(
     ids: Mapping[str, str],
     streams: Mapping[str, str],
     folder: Path,
-    *,
-    shows_early: bool = False,
 ) -> Found:
     """Every committed batch against DuckDB. Without a client the rows are in files."""
     named: Mapping[str, str] | None = streams
     if client is None:
         # It answers the questions that the oracle asks of a client, and no others.
         client, named = cast(Client, FilesPast(folder, query, _schemas(query))), None
-    checked = oracle.check(
-        query, client, ids, streams=named, tables=tables(query), shows_early=shows_early
-    )
+    checked = oracle.check(query, client, ids, streams=named, tables=tables(query))
     if not sum(checked.batches.values()):
         raise BadCall(f"{query.name} has committed nothing to check", code="nothing_committed")
     shown = tuple(str(one) for one in checked.differences)
@@ -65,6 +61,6 @@ def tables(query: Query, seed: int = 7) -> dict[str, Any]:
 
 
 def _schemas(query: Query) -> dict[str, pa.Schema]:
-    workload = WORKLOADS[suite_of(query.name).workload]
+    workload = WORKLOADS[query_set_of(query.name).workload]
     written = {stage.name: parse_ddl(stage.columns) for stage in query.stages}
     return {**{name: workload.stream_schema(name) for name in query.inputs}, **written}

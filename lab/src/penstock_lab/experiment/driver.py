@@ -11,7 +11,6 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,11 +23,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 import penstock
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import PenstockError, TryAgain
+from penstock.spark import jvm
 from penstock.spark.jar import find_jar
 from penstock.testing import delayed_store
+from penstock_lab.experiment import jvm_memory
+from penstock_lab.experiment.batch_times import timed
 from penstock_lab.experiment.phases import PHASES, TRIGGER, batch_of
-from penstock_lab.experiment.plan import LOCAL
-from penstock_lab.experiment.suites import suite_of
+from penstock_lab.experiment.plan import LOCAL, STORES
+from penstock_lab.experiment.query_sets import query_set_of
 from penstock_lab.experiment.systems import system
 from penstock_lab.percentiles import median
 from penstock_lab.processes import end_on_sigterm, output_to
@@ -46,9 +48,10 @@ class Setup(msgspec.Struct, frozen=True):
     system: str
     cores: int
     log: str
-    store: str = LOCAL
     conf: dict[str, str] = {}
     """Settings beyond the system's."""
+    tells_commits: bool = False
+    """Whether a query that stops tells of its batches, of its commits' steps, and of memory."""
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
@@ -63,6 +66,10 @@ class Start(msgspec.Struct, frozen=True, tag=True):
     """The most rows of a batch from each stream; a batch has one commit of it at least."""
     is_awaited: bool = True
     """Whether to answer only when every stage waits for rows."""
+    store: str = LOCAL
+    """Where checkpoints are: local, or behind a declared delay."""
+    every_s: float = 0.0
+    """The trigger interval; 0: a batch begins when the one before is done."""
 
 
 class Look(msgspec.Struct, frozen=True, tag=True):
@@ -96,6 +103,7 @@ class Driver:
         self._clock = clock
         self._spark = self._session()
         self._running: list[tuple[Stage, StreamingQuery]] = []
+        self._jvm_pid = jvm_memory.jvm_of(os.getpid()) if setup.tells_commits else None
 
     def obey(self, command: Command) -> dict[str, Any]:
         if isinstance(command, Start):
@@ -111,15 +119,7 @@ class Driver:
         self._spark.stop()
 
     def _session(self) -> SparkSession:
-        conf = {
-            **self._system.conf,
-            "spark.sql.shuffle.partitions": str(self._setup.cores),
-            "spark.sql.session.timeZone": "UTC",
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            **({} if self._setup.store == LOCAL else delayed_store(self._setup.store)),
-            **self._setup.conf,
-        }
+        conf = session_conf(self._setup)
         master, name = f"local[{self._setup.cores}]", f"penstock-bench-{self._system.name}"
         if self._system.rows == "log":
             spark = penstock.session(master, app_name=name, conf=conf)
@@ -135,6 +135,8 @@ class Driver:
 
     def _start(self, command: Start) -> dict[str, Any]:
         query = named(command.query, **command.parameters)
+        if self._jvm_pid is not None:
+            jvm_memory.forget_peak(self._jvm_pid)
         started = []
         for stage in query.stages:
             make = self._on_log if self._system.rows == "log" else self._on_files
@@ -164,18 +166,19 @@ class Driver:
             return query.lastProgress is not None
         return str(query.status["message"]).startswith("Waiting for")
 
-    def _checkpoints(self, folder: str) -> Path:
+    def _checkpoints(self, command: Start) -> Path:
         # One slash after the scheme is a whole address too, and all that a Path keeps.
-        local = self._setup.store == LOCAL
-        return Path(folder if local else f"{self._setup.store}:{folder}") / "checkpoints"
+        scheme = "" if command.store == LOCAL else f"{command.store}:"
+        return Path(f"{scheme}{command.folder}") / "checkpoints"
 
     def _on_log(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:
         return start_stage(
             self._spark,
             stage,
-            self._checkpoints(command.folder),
+            self._checkpoints(command),
             streams=command.streams,
             rows_max=command.rows_max,
+            every_s=command.every_s,
         )
 
     def _on_files(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:
@@ -184,7 +187,7 @@ class Driver:
         for name in stage.reads:
             (folder / name).mkdir(parents=True, exist_ok=True)
             if name in query.inputs:
-                workload = WORKLOADS[suite_of(command.query).workload]
+                workload = WORKLOADS[query_set_of(command.query).workload]
                 schema: Any = from_arrow_schema(workload.stream_schema(name))
             else:
                 schema = query.stage(name).columns
@@ -195,7 +198,7 @@ class Driver:
             .writeStream.format("parquet")
             .outputMode(stage.mode)
             .queryName(stage.name)
-            .option("checkpointLocation", str(self._checkpoints(command.folder) / stage.name))
+            .option("checkpointLocation", str(self._checkpoints(command) / stage.name))
             .start(str(folder / stage.name))
         )
 
@@ -214,11 +217,39 @@ class Driver:
                 raise TryAgain(f"{stage.name} has ended; Spark said: {said}", code="query_failed")
 
     def stop(self) -> dict[str, Any]:
-        phases = {stage.name: _phases(query) for stage, query in self._running}
+        told: dict[str, Any] = {
+            "phases": {stage.name: _phases(query) for stage, query in self._running}
+        }
+        if self._setup.tells_commits:
+            told |= self._commits()
         for _, query in self._running:
             query.stop()
         self._running.clear()
-        return {"phases": phases}
+        return told
+
+    def _commits(self) -> dict[str, Any]:
+        """What the batches of the last stage took, and the steps of its commits, asked in time."""
+        told: dict[str, Any] = {"batches": [], "steps": {}, "rss_mb": None}
+        for _, query in self._running:
+            told["batches"] = [msgspec.to_builtins(timed(one)) for one in query.recentProgress]
+            told["steps"] = jvm.commit_steps(str(query.id))
+        if self._jvm_pid is not None:
+            told["rss_mb"] = jvm_memory.peak_mb(self._jvm_pid)
+        return told
+
+
+def session_conf(setup: Setup) -> dict[str, str]:
+    """The system's settings, what all systems share, every store at hand, and the setup's own."""
+    stores = [delayed_store(name) for name in STORES if name != LOCAL]
+    return {
+        **system(setup.system).conf,
+        "spark.sql.shuffle.partitions": str(setup.cores),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **{key: value for store in stores for key, value in store.items()},
+        **setup.conf,
+    }
 
 
 def _phases(query: StreamingQuery) -> dict[str, float]:
@@ -231,9 +262,11 @@ def _phases(query: StreamingQuery) -> dict[str, float]:
     return {"batches": last + 1, "rows": median([one.rows for one in full]) or 0.0, **found}
 
 
-def answer(driver: Driver, line: str, command: Any = Command) -> Answer:
+def answer(driver: Driver, line: str) -> Answer:
+    command: Command
     try:
-        return Answer(driver.obey(msgspec.json.decode(line, type=command)))
+        command = msgspec.json.decode(line, type=Command)
+        return Answer(driver.obey(command))
     except PenstockError as error:
         return Answer(error=error.message)
     except (PySparkException, msgspec.DecodeError) as error:
@@ -248,8 +281,8 @@ def _end_without_parent(clock: Clock = SYSTEM_CLOCK) -> None:
     os._exit(1)
 
 
-def main(make: Callable[[Setup], Driver] = Driver, command: Any = Command) -> None:
-    """Obey until the input ends; a driver of another kind knows further commands."""
+def main() -> None:
+    """Obey until the input ends."""
     end_on_sigterm()
     setup = msgspec.json.decode(sys.argv[1], type=Setup)
     threading.Thread(target=_end_without_parent, daemon=True).start()
@@ -259,14 +292,14 @@ def main(make: Callable[[Setup], Driver] = Driver, command: Any = Command) -> No
             print(msgspec.json.encode(answered).decode("utf-8"), file=out, flush=True)
 
         try:
-            driver = make(setup)
+            driver = Driver(setup)
         except PenstockError as error:
             say(Answer(error=error.message))
             sys.exit(1)
         try:
             say(Answer())
             for line in sys.stdin:
-                say(answer(driver, line, command))
+                say(answer(driver, line))
         finally:
             driver.end()
 

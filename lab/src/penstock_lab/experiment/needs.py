@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 
 from penstock.errors import BadCall
 from penstock.spark.jar import find_jar
-from penstock_lab.experiment.plan import Plan
-from penstock_lab.experiment.systems import system
 
 REDIS_TIMEOUT_S = 2.0
 Has: TypeAlias = Callable[[str], bool]
@@ -20,17 +18,6 @@ Has: TypeAlias = Callable[[str], bool]
 
 def is_installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
-
-
-def require_all(plan: Plan, *, plot: bool, has: Has = is_installed) -> None:
-    """Raises BadCall with the first thing that is missing and how to get it."""
-    require_queries(plan.queries, has)
-    if plot:
-        require_plot(has)
-    if plan.redis is not None:
-        require_campaigns(plan.redis, has)
-    if any(system(name).rows == "log" for name in plan.systems):
-        require_port()
 
 
 def require_queries(queries: Collection[str], has: Has = is_installed) -> None:

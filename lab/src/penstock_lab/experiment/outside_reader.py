@@ -16,7 +16,7 @@ from penstock.client import Client
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import PenstockError
 from penstock_lab.experiment.latency import Sighting
-from penstock_lab.experiment.suites import Window
+from penstock_lab.experiment.query_sets import Window
 from penstock_lab.processes import thread_first_in_line
 from penstock_lab.workloads.seeded import Ints
 

@@ -1,7 +1,8 @@
-"""What a benchmark will do, as a value: who runs, in which order, for how long."""
+"""Plans as values: the conditions of a run, and queries by systems by repeats."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,9 +10,8 @@ import msgspec
 from penstock.errors import BadCall
 from penstock.testing.delayed_store import STANDARD
 from penstock_lab.experiment import systems
-from penstock_lab.experiment.record import Frame
-from penstock_lab.experiment.suites import SUITES, Suite
-from penstock_lab.experiment.verdicts import Limits
+from penstock_lab.experiment.query_sets import QuerySet, query_set_of
+from penstock_lab.experiment.verdict import Limits
 from penstock_lab.queries.ads.ysb import REDIS
 from penstock_lab.workloads.load import Load
 
@@ -19,8 +19,69 @@ LOCAL = "local"
 STORES = (LOCAL, *STANDARD)
 
 
+class Conditions(msgspec.Struct, frozen=True):
+    """What one run of one query is made under and judged by, whatever the system."""
+
+    query: str
+    rate: int
+    """Events per second, of all streams of the generator together."""
+    warm_up_s: float
+    measure_s: float
+    event_speed: float = 1.0
+    """Seconds of event time in a second."""
+    stall_s: float = 8.0
+    drain_s: float = 30.0
+    """How long what was sent may take to be worked off after the last send."""
+    tick_ms: int = 50
+    files_tick_ms: int = 250
+    """The same where rows go to files: Spark's file source pays for every file."""
+    seed: int = 7
+    store: str = LOCAL
+    """Where checkpoints are: local, or behind a declared delay."""
+    every_s: float = 0.0
+    """The trigger interval; 0: a batch begins when the one before is done."""
+    redis: str | None = None
+    """Where campaigns are looked up, for the query that does so."""
+
+    @property
+    def query_set(self) -> QuerySet:
+        return query_set_of(self.query)
+
+    @property
+    def seconds(self) -> float:
+        """How long the sender sends."""
+        return self.warm_up_s + self.measure_s
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(stall_ms=self.stall_s * 1000)
+
+    def load(self, streams: dict[str, str], *, to_files: bool = False) -> Load:
+        """What the sender of the run sends."""
+        return Load(
+            self.query_set.workload,
+            streams,
+            self.rate,
+            self.seconds,
+            seed=self.seed,
+            tick_ms=self.files_tick_ms if to_files else self.tick_ms,
+            event_speed=self.event_speed,
+        )
+
+
+def known(names: Sequence[str], choices: Sequence[str], refused: str, code: str) -> tuple[str, ...]:
+    """The names in lower case, each once. Raises BadCall, `refused` with those that are unknown
+    and followed by the choices, if any is."""
+    wanted = tuple(dict.fromkeys(name.lower() for name in names))
+    unknown = [name for name in wanted if name not in choices]
+    if unknown:
+        raise BadCall(f"{refused.format(', '.join(unknown))} {', '.join(choices)}", code=code)
+    return wanted
+
+
 class Plan(msgspec.Struct, frozen=True):
-    """Everything that figures depend on; written into the result file as it is."""
+    """Queries of one set on some systems: everything that figures depend on, written into the
+    result file as it is. What it shares with `Conditions` is explained there."""
 
     suite: str
     queries: tuple[str, ...]
@@ -36,20 +97,15 @@ class Plan(msgspec.Struct, frozen=True):
     """Warm-up of the first query of a process, which runs on code not compiled yet."""
     stall_s: float = 8.0
     drain_s: float = 30.0
-    """How long what was sent may take to be worked off after the last send."""
     tick_ms: int = 50
     files_tick_ms: int = 250
-    """The same where rows go to files: Spark's file source pays for every file."""
     seed: int = 7
     cores: int = 2
     store: str = LOCAL
-    """Where checkpoints are: local, or behind a declared delay."""
     again_max: int = 6
     """How many runs that are void, because the sender was late, are run once more."""
     again_until_s: float = 900.0
-    """From when on none is, so that a busy machine does not make the whole take for ever."""
     redis: str | None = None
-    """Where campaigns are looked up, for the suite that does so."""
 
     def __post_init__(self) -> None:
         if self.store not in STORES:
@@ -65,39 +121,14 @@ class Plan(msgspec.Struct, frozen=True):
         for name in self.systems:
             systems.system(name)
 
-    @property
-    def described(self) -> Suite:
-        return SUITES[self.suite]
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(stall_ms=self.stall_s * 1000)
-
     def rate_of(self, query: str) -> int:
         return self.rates.get(query, self.rate)
 
-    def at(self, rate: int) -> Plan:
-        """The same with every query at that rate."""
-        return msgspec.structs.replace(self, rate=rate, rates={})
-
-    def frame(self, warm_up_s: float) -> Frame:
-        """What a run after so much warm-up is judged by."""
-        base_ms = self.described.base_time_ms
-        return Frame(warm_up_s, self.measure_s, base_ms, self.event_speed, self.limits)
-
-    def load(
-        self, query: str, streams: dict[str, str], warm_up_s: float, *, to_files: bool = False
-    ) -> Load:
-        """What the sender of one run sends."""
-        return Load(
-            self.described.workload,
-            streams,
-            self.rate_of(query),
-            warm_up_s + self.measure_s,
-            seed=self.seed,
-            tick_ms=self.files_tick_ms if to_files else self.tick_ms,
-            event_speed=self.event_speed,
-        )
+    def conditions(self, query: str, warm_up_s: float, rate: int | None = None) -> Conditions:
+        """Those of one run of a query; `rate` is the plan's unless given."""
+        same = {name: getattr(self, name) for name in Conditions.__struct_fields__ if name in SAME}
+        rate = self.rate_of(query) if rate is None else rate
+        return Conditions(query, rate, warm_up_s, **same)
 
     def settings(self) -> dict[str, Any]:
         """For the result file: the plan, and the Spark settings of each system."""
@@ -105,25 +136,12 @@ class Plan(msgspec.Struct, frozen=True):
         return {**msgspec.to_builtins(self), "spark": conf}
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """One Spark process: a system, which runs every query of the plan once."""
-
-    repeat: int
-    system: str
-
-
-def turns(plan: Plan) -> list[Turn]:
-    """Systems take turns within a repeat, and in who goes first."""
-    order = []
-    for repeat in range(plan.repeats):
-        shift = repeat % len(plan.systems)
-        rotated = (*plan.systems[shift:], *plan.systems[:shift])
-        order += [Turn(repeat, system) for system in rotated]
-    return order
+SAME = {*Plan.__struct_fields__} & {*Conditions.__struct_fields__} - {"rate", "warm_up_s"}
+"""What a run has from its plan."""
 
 
 def plan_of(
-    suite: Suite,
+    query_set: QuerySet,
     *,
     quick: bool = False,
     queries: tuple[str, ...] = (),
@@ -134,15 +152,16 @@ def plan_of(
 ) -> Plan:
     """The plan of a command line; raises BadCall, with what there is, for a name that is not."""
     names = chosen or (systems.QUICK if quick else systems.FULL)
-    wanted = suite.chosen(queries, quick=quick)
+    wanted = query_set.chosen(queries, quick=quick)
+    rates = query_set.rates
     return Plan(
-        suite=suite.name,
+        suite=query_set.name,
         queries=wanted,
         systems=tuple(dict.fromkeys(names)),
-        rate=rate if rate is not None else suite.rate,
-        rates={name: suite.rates[name] for name in wanted if name in suite.rates and not rate},
+        rate=rate if rate is not None else query_set.rate,
+        rates={name: rates[name] for name in wanted if name in rates and not rate},
         repeats=3 if quick else 5,
-        event_speed=suite.event_speed,
+        event_speed=query_set.event_speed,
         measure_s=8.0 if quick else 60.0,
         warm_up_s=3.0 if quick else 10.0,
         first_warm_up_s=6.0 if quick else 20.0,
@@ -150,5 +169,5 @@ def plan_of(
         stall_s=8.0 if store == LOCAL else 20.0,
         again_until_s=900.0 if quick else 7_200.0,
         store=store,
-        redis=redis or (REDIS if suite.name == "ysb" else None),
+        redis=redis or (REDIS if query_set.name == "ysb" else None),
     )

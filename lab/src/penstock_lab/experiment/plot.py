@@ -1,56 +1,50 @@
-"""Draws latency over time and how it is spread, a row per query, a colour per system.
+"""Pictures of runs: a panel per cell, a line per run, a colour per system.
 
-Needs matplotlib, an optional dependency; `needs` says so before anything has started.
+Needs matplotlib, an optional dependency; the harness says so before anything has started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock_lab.experiment.plan import Plan
-from penstock_lab.experiment.record import Run
-from penstock_lab.experiment.suites import key_of
+from penstock_lab.experiment.figures import Figure
+from penstock_lab.experiment.record import Measured, Run
 
 COLOURS = ("#4269d0", "#efb118", "#3ca951", "#a463f2", "#ff725c")
-ROW_INCHES = 2.6
-WIDTH_INCHES = 11.0
 PIXELS_PER_INCH = 110
 
 
-def draw(plan: Plan, runs: Sequence[Run], path: Path) -> None:
-    """Only runs that count are drawn; a query without any has an empty row that says so."""
+@contextlib.contextmanager
+def picture(
+    path: Path,
+    title: str,
+    systems: Sequence[str],
+    grid: tuple[int, int],
+    inches: tuple[float, float],
+    top_inches: float,
+) -> Iterator[tuple[Any, dict[str, str]]]:
+    """Axes in rows and columns to draw on, and a colour for each system; saved at the end."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
     from matplotlib.lines import Line2D
 
-    rows = len(plan.queries)
-    figure, axes = pyplot.subplots(
-        rows, 2, figsize=(WIDTH_INCHES, 0.9 + ROW_INCHES * rows), squeeze=False
-    )
-    colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(plan.systems)}
-    for row, query in enumerate(plan.queries):
-        counted = [run for run in runs if run.query == query and run.is_counted]
-        title = f"{key_of(query)}, {plan.rate_of(query):,} events/s"
-        # The first query of a process runs on code not compiled yet, and warms up for longer.
-        warm_up_s = plan.warm_up_s if row else plan.first_warm_up_s
-        over_time(axes[row][0], title, counted, colours, warm_up_s)
-        spread(axes[row][1], title, counted, colours)
-    handles = [Line2D([], [], color=colours[name], label=name) for name in plan.systems]
-    figure.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False)
-    figure.suptitle(
-        f"{plan.suite}: event-time latency of visible results",
-        x=0.01,
-        y=0.995,
-        va="top",
-        ha="left",
-    )
-    figure.tight_layout(rect=(0, 0, 1, 1 - 0.5 / (0.9 + ROW_INCHES * rows)))
-    figure.savefig(path, dpi=PIXELS_PER_INCH)
-    pyplot.close(figure)
+    figure, axes = pyplot.subplots(*grid, figsize=inches, squeeze=False)
+    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(systems)}
+    try:
+        yield axes, colours
+        if title:
+            handles = [Line2D([], [], color=colours[name], label=name) for name in systems]
+            figure.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False)
+            figure.suptitle(title, x=0.01, y=0.995, va="top", ha="left")
+        figure.tight_layout(rect=(0, 0, 1, 1 - top_inches / inches[1]))
+        figure.savefig(path, dpi=PIXELS_PER_INCH)
+    finally:
+        pyplot.close(figure)
 
 
 def over_time(
@@ -82,6 +76,58 @@ def spread(axis: Any, key: str, runs: Sequence[Run], colours: dict[str, str]) ->
     frame(axis, key, runs, "latency, ms", "share of results")
     axis.set_ylim(0, 1.02)
     axis.set_xlim(left=0)
+
+
+def over_batches(
+    axis: Any,
+    key: str,
+    records: Sequence[Measured[Any]],
+    took_ms: Sequence[Sequence[float]],
+    colours: dict[str, str],
+) -> None:
+    """What every batch of a run took, a line per run."""
+    for record, values in zip(records, took_ms, strict=True):
+        axis.plot(
+            range(len(values)),
+            values,
+            color=colours[record.system],
+            alpha=0.7,
+            linewidth=1.1,
+            marker=".",
+            markersize=2.5,
+        )
+    frame(axis, key, [record.run for record in records], "batch", "time of the batch, ms")
+    axis.set_ylim(bottom=0)
+    axis.xaxis.get_major_locator().set_params(integer=True)
+
+
+def bars(
+    axis: Any,
+    title: str,
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[Figure | None]],
+    colours: dict[str, str],
+) -> None:
+    """A bar per group and system: medians of the repeats, whiskers their range; a log scale."""
+    width = 0.8 / len(series)
+    for number, (system, figures) in enumerate(series.items()):
+        there = [(place, figure) for place, figure in enumerate(figures) if figure is not None]
+        axis.bar(
+            [place + number * width for place, _ in there],
+            [figure.value for _, figure in there],
+            width,
+            yerr=[
+                [figure.value - min(figure.repeats) for _, figure in there],
+                [max(figure.repeats) - figure.value for _, figure in there],
+            ],
+            color=colours[system],
+            label=system,
+            error_kw={"linewidth": 0.8},
+        )
+    axis.set_yscale("log")
+    axis.set_xticks([place + width / 2 for place in range(len(groups))], groups, fontsize=8)
+    axis.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    axis.grid(axis="y", color="0.9", linewidth=0.6)
 
 
 def frame(axis: Any, key: str, runs: Sequence[Run], x: str, y: str) -> None:

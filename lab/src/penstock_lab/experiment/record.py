@@ -1,12 +1,13 @@
-"""What is kept of one run of one query on one system, and how it is made from what was noted."""
+"""Records of runs: one query on one system, made from what was noted while it ran."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.latency import (
     EventTime,
     Latencies,
@@ -20,10 +21,14 @@ from penstock_lab.experiment.latency import (
     series,
     slope_ms_per_s,
 )
-from penstock_lab.experiment.verdicts import Evidence, Limits, Verdict, judge
+from penstock_lab.experiment.plan import Conditions
+from penstock_lab.experiment.verdict import Evidence, Verdict, judge
 from penstock_lab.workloads.send import Told
 from penstock_lab.workloads.sending import Sent
 
+C = TypeVar("C")
+Kind: TypeAlias = Literal["compared", "growth", "sustain"]
+"""What a run was made for."""
 DIFFERENCES_KEPT = 5
 
 
@@ -66,29 +71,50 @@ class Noted(msgspec.Struct):
     differences: list[str] = []
     phases: dict[str, dict[str, float]] = {}
     error: str | None = None
+    batches: list[Timed] = []
+    """All that Spark reported, the warm-up's included, where it is asked to tell them."""
+    steps: dict[str, dict[str, float]] = {}
+    """Of the commits, by name: count, total and most milliseconds."""
+    rss_mb: float | None = None
+    """The most memory of the JVM in the run."""
 
 
-class Frame(msgspec.Struct, frozen=True):
-    """The times a run is judged by."""
+class Measured(msgspec.Struct, Generic[C], frozen=True):
+    """A run of a system at a cell: what two systems are compared at."""
 
-    warm_up_s: float
-    measure_s: float
-    event_base_ms: int
-    event_speed: float
-    limits: Limits
+    cell: C
+    run: Run
+    kind: Kind = "compared"
+
+    @property
+    def is_counted(self) -> bool:
+        return self.run.is_counted
+
+    @property
+    def is_right(self) -> bool:
+        return self.run.verdict.kind != "wrong"
+
+    @property
+    def system(self) -> str:
+        return self.run.system
+
+    @property
+    def repeat(self) -> int:
+        return self.run.repeat
 
 
-def run_of(query: str, system: str, repeat: int, rate: int, noted: Noted, frame: Frame) -> Run:
+def run_of(conditions: Conditions, system: str, repeat: int, noted: Noted) -> Run:
     """Pure: percentiles, gaps and the verdict from what was noted."""
-    told = noted.told
+    told, query, rate = noted.told, conditions.query, conditions.rate
     if told is None:
         error = noted.error or "the run did not come to its end"
         return Run(query, system, repeat, Verdict("failed", (error,)), rate)
     started_us = told.started_ms * 1000
-    warm_us = started_us + int(frame.warm_up_s * 1e6)
-    ended_us = warm_us + int(frame.measure_s * 1e6)
+    warm_us = started_us + int(conditions.warm_up_s * 1e6)
+    ended_us = warm_us + int(conditions.measure_s * 1e6)
     values = row_latencies_ms(noted.sightings, warm_us)
-    event_time = EventTime(frame.event_base_ms * 1000, started_us, frame.event_speed)
+    base_us = conditions.query_set.base_time_ms * 1000
+    event_time = EventTime(base_us, started_us, conditions.event_speed)
     gap_ms = longest_gap_ms([one.seen_us for one in noted.sightings], warm_us, ended_us)
     evidence = Evidence(
         results=int(values.size),
@@ -103,7 +129,7 @@ def run_of(query: str, system: str, repeat: int, rate: int, noted: Noted, frame:
         query=query,
         system=system,
         repeat=repeat,
-        verdict=judge(evidence, frame.limits),
+        verdict=judge(evidence, conditions.limits),
         rate=rate,
         results=evidence.results,
         latency=latencies(values),

@@ -14,21 +14,25 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
+
+import msgspec
 
 from penstock.client import Client
 from penstock.errors import PenstockError, TryAgain
 from penstock.spark import server_process
-from penstock_lab.experiment.checks import Check
+from penstock_lab.experiment.batch_times import Timed
+from penstock_lab.experiment.checks import Check, with_oracle
 from penstock_lab.experiment.children import Engine, Late, Sender
 from penstock_lab.experiment.driver import Drain, Setup, Start, Stop
 from penstock_lab.experiment.outside_reader import FolderObserver, LogObserver, Observer
-from penstock_lab.experiment.plan import Plan
+from penstock_lab.experiment.plan import Conditions
+from penstock_lab.experiment.query_sets import window_of
 from penstock_lab.experiment.record import Noted
-from penstock_lab.experiment.suites import window_of
 from penstock_lab.experiment.systems import System, system
 from penstock_lab.queries import Query, named
 from penstock_lab.workloads.load import WORKLOADS
@@ -46,7 +50,6 @@ class Names:
     query: Query
     run: str
     folder: Path
-    rate: int
 
     @property
     def streams(self) -> dict[str, str]:
@@ -58,14 +61,62 @@ class Names:
         return self.folder / "rows"
 
 
+class Bench(Protocol):
+    """What runs are made on; `Rig` is the real one."""
+
+    def run(self, conditions: Conditions) -> Noted: ...
+
+
+class Seat:
+    """A system's place in a suite: its bench, or why it has none."""
+
+    def __init__(self, bench: Bench | None, error: str | None = None) -> None:
+        self._bench = bench
+        self._error = error
+        self.is_warm = False
+        """Only the first run of a process meets code that is not compiled yet."""
+
+    @classmethod
+    def taken(
+        cls, closing: contextlib.ExitStack, opened: contextlib.AbstractContextManager[Bench]
+    ) -> Seat:
+        """A system that does not start is a result; the others go on."""
+        try:
+            return cls(closing.enter_context(opened))
+        except PenstockError as error:
+            return cls(None, error.message)
+
+    def run(self, conditions: Conditions) -> Noted:
+        """What goes wrong is noted, also if there is no process or it cannot be replaced."""
+        if self._bench is None:
+            return Noted(error=self._error)
+        self.is_warm = True
+        try:
+            return self._bench.run(conditions)
+        except PenstockError as error:
+            self._bench, self._error = None, error.message
+            return Noted(error=error.message)
+
+
 class Rig:
     """One server, one Spark process; `run` may be called again and again. Close it."""
 
-    def __init__(self, plan: Plan, name: str, folder: Path, check: Check) -> None:
-        self._plan = plan
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        cores: int,
+        check: Check = with_oracle,
+        conf: Mapping[str, str] | None = None,
+        tells_commits: bool = False,
+    ) -> None:
         self._system: System = system(name)
         self._folder = folder
+        self._cores = cores
         self._check = check
+        self._conf = dict(conf or {})
+        self._tells_commits = tells_commits
         self._closing = contextlib.ExitStack()
         self._client: Client | None = None
         self._server: server_process.OwnServer | None = None
@@ -95,30 +146,38 @@ class Rig:
         if self._system.rows == "log":
             self._server = server_process.start(self._folder / "data")
             self._closing.callback(self._server.stop)
-            found = self._server.address
-            self._client = self._closing.enter_context(Client(found.url, found.token, found.ca))
+            address = self._server.address
+            client = Client(address.url, address.token, address.ca)
+            self._client = self._closing.enter_context(client)
         self._start_engine()
 
     def _start_engine(self) -> None:
         log = str(self._folder / "spark.log")
-        setup = Setup(self._system.name, self._plan.cores, log, self._plan.store)
+        setup = Setup(self._system.name, self._cores, log, self._conf, self._tells_commits)
         self._engine = Engine(setup, self._server.address if self._server else None)
         self._engine.wait_ready()
 
-    def run(self, query_name: str, warm_up_s: float, rate: int | None = None) -> Noted:
+    def run(self, conditions: Conditions) -> Noted:
         """One run from fresh streams to a checked answer; what goes wrong is noted, not raised.
 
-        `rate` is the plan's unless given. Spark is started anew after a run that it did not come
-        out of by itself.
+        Spark is started anew after a run that it did not come out of by itself.
         """
         noted = Noted()
-        parameters = {"redis": self._plan.redis} if self._plan.redis else {}
-        query = named(query_name, **parameters)
+        parameters = {"redis": conditions.redis} if conditions.redis else {}
+        query = named(conditions.query, **parameters)
         run = f"{query.name}_{uuid4().hex[:8]}"
-        names = Names(query, run, self._folder / run, rate or self._plan.rate_of(query.name))
+        names = Names(query, run, self._folder / run)
         names.folder.mkdir()
+        start = Start(
+            query.name,
+            names.streams,
+            str(names.folder),
+            parameters,
+            store=conditions.store,
+            every_s=conditions.every_s,
+        )
         try:
-            self._measure(names, parameters, warm_up_s, noted)
+            self._measure(names, conditions, start, noted)
         except Late as error:
             noted.error = error.message
             self._replace_engine()  # it may be at that run for ever
@@ -129,14 +188,11 @@ class Rig:
         shutil.rmtree(names.folder, ignore_errors=True)
         return noted
 
-    def _measure(
-        self, names: Names, parameters: dict[str, Any], warm_up_s: float, noted: Noted
-    ) -> None:
+    def _measure(self, names: Names, conditions: Conditions, start: Start, noted: Noted) -> None:
         with contextlib.ExitStack() as closing:
-            self._create(names)  # 1
-            sender = self._sender(names, warm_up_s)  # 2
+            self._create(names, conditions)  # 1
+            sender = self._sender(names, conditions)  # 2
             closing.callback(sender.stop)
-            start = Start(names.query.name, names.streams, str(names.folder), parameters)
             ids = self._ask(start, START_TIMEOUT_S)["ids"]
             sender.wait_ready()
             observer = self._observer(names)  # 3
@@ -144,41 +200,44 @@ class Rig:
             observer.start()
             noted.sightings = observer.seen
             sender.go()  # 4
-            seconds = warm_up_s + self._plan.measure_s
-            noted.told = sender.wait_report(seconds + SENDER_GRACE_S)
-            if self._is_worked_off():  # 5
+            noted.told = sender.wait_report(conditions.seconds + SENDER_GRACE_S)
+            if self._is_worked_off(conditions.drain_s):  # 5
                 self._wait_seen(names, observer)
-                noted.phases = self._ask(Stop(), STOP_TIMEOUT_S)["phases"]  # 6
+                self._note(self._ask(Stop(), STOP_TIMEOUT_S), noted)  # 6
             else:
                 noted.is_drained = False
                 self._replace_engine()
-            found = self._check(self._client, names.query, ids, names.streams, names.folder)
-            noted.rows_checked, noted.rows_different = found.rows_checked, found.rows_different
-            noted.differences = list(found.first)
+            checked = self._check(self._client, names.query, ids, names.streams, names.folder)
+            noted.rows_checked, noted.rows_different = checked.rows_checked, checked.rows_different
+            noted.differences = list(checked.first)
 
-    def _create(self, names: Names) -> None:
+    def _note(self, said: dict[str, Any], noted: Noted) -> None:
+        noted.phases = said["phases"]
+        if self._tells_commits:
+            noted.batches = msgspec.convert(said["batches"], list[Timed])
+            noted.steps, noted.rss_mb = said["steps"], said["rss_mb"]
+
+    def _create(self, names: Names, conditions: Conditions) -> None:
         if self._client is None:
             return
-        workload = WORKLOADS[self._plan.described.workload]
+        workload = WORKLOADS[conditions.query_set.workload]
         for name in names.query.inputs:
             self._client.create(
-                names.streams[name], workload.stream_schema(name), substreams=self._plan.cores
+                names.streams[name], workload.stream_schema(name), substreams=self._cores
             )
         for stage in names.query.stages:
             self._client.create(
                 names.streams[stage.name],
                 stage.columns,
-                substreams=self._plan.cores,
+                substreams=self._cores,
                 key=stage.route or None,
             )
 
-    def _sender(self, names: Names, warm_up_s: float) -> Sender:
+    def _sender(self, names: Names, conditions: Conditions) -> Sender:
         on_log = self._server is not None
         called = {name: names.streams[name] if on_log else name for name in names.query.inputs}
         return Sender(
-            self._plan.at(names.rate).load(
-                names.query.name, called, warm_up_s, to_files=not on_log
-            ),
+            conditions.load(called, to_files=not on_log),
             names.folder / "sender.log",
             names.run,
             self._server.address if self._server is not None else None,
@@ -191,9 +250,9 @@ class Rig:
             return LogObserver(self._client, names.streams[last], window)
         return FolderObserver(names.rows / last, window)
 
-    def _is_worked_off(self) -> bool:
+    def _is_worked_off(self, drain_s: float) -> bool:
         try:
-            self._ask(Drain(), self._plan.drain_s)
+            self._ask(Drain(), drain_s)
         except Late:
             return False
         return True

@@ -1,4 +1,4 @@
-"""One system, one run, one process: how a benchmark starts its workers and what they answer.
+"""Workers, one process each: how a benchmark starts one, and what it answers.
 
 A worker is a module with a `main` that takes a `Job` and returns a mapping. It prints that as one
 JSON line and nothing else; Spark's and the server's own words go to a log file, whose end is quoted
@@ -7,6 +7,7 @@ when the worker fails.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,6 +62,14 @@ def ask(module: str, job: Job, timeout_s: float) -> dict[str, Any]:
             code="worker_failed",
         )
     return dict(msgspec.json.decode(said))
+
+
+def ask_apart(module: str, job: Job, timeout_s: float) -> dict[str, Any]:
+    """The same in a folder that is made for it and removed afterwards."""
+    job.path.mkdir(parents=True)
+    answer = ask(module, job, timeout_s)
+    shutil.rmtree(job.path)
+    return answer
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -6,23 +6,28 @@ minute of the machine nor what the other left in memory falls on one of them onl
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from penstock_lab.experiment.report import Figure, Goal, Result, result
-from penstock_lab.experiment.worker import Job, ask
+from penstock_lab.experiment import worker
+from penstock_lab.experiment.figures import Figure, Goal, middle
+from penstock_lab.experiment.suite import Suite
+from penstock_lab.experiment.table import show_figures
+from penstock_lab.experiment.turns import Step, Steps, Tell, rotated
+from penstock_lab.experiment.worker import Job
+from penstock_lab.measure import log_floor, micro_batches
 from penstock_lab.percentiles import median
-from penstock_lab.suites import floor_batch, floor_log
 
-SUITE = "floor"
-BATCH_WORKER = "penstock_lab.suites.floor_batch"
-LOG_WORKER = "penstock_lab.suites.floor_log"
+BATCH_WORKER = "penstock_lab.measure.micro_batches"
+LOG_WORKER = "penstock_lab.measure.log_floor"
+SYSTEMS = ("spark", "penstock")
+Record: TypeAlias = dict[str, Any]
 RUN_TIMEOUT_S = 240.0
 
 
@@ -38,124 +43,129 @@ class Size(msgspec.Struct, frozen=True):
 QUICK = Size(repeats=3)
 FULL = Size(repeats=5)
 
-Tell = Callable[[str], None]
-"""Called with what is about to run, once for each of `steps(size)`."""
+
+def plan_of(*, quick: bool = False) -> Size:
+    return QUICK if quick else FULL
 
 
 def steps(size: Size) -> int:
     return 1 + 4 * size.repeats
 
 
-@dataclass(frozen=True)
-class Floor:
-    """One run of the suite in a folder that is removed afterwards."""
+def runs(size: Size, folder: Path, _tell: Tell) -> Steps[Record]:
+    """Needs about 2 GB in the folder."""
+    fetched = folder / "fetch"
+    fetched.mkdir()
+    fill = Job("fill", str(fetched), {"mb": size.fetch_mb})
+    yield step(size, "filling the log", 0, worker.ask, LOG_WORKER, fill)
+    batch_options = {
+        "warm_up": size.warm_up,
+        "batches": size.batches,
+        "timeout_s": RUN_TIMEOUT_S / 2,
+    }
+    for repeat in range(size.repeats):
+        # Whoever runs first may find the machine cooler: they take turns in that too.
+        for system in rotated(SYSTEMS, repeat):
+            job = Job(system, str(folder / f"{system}-{repeat}"), batch_options)
+            words = f"micro-batches on {system}"
+            yield step(size, words, repeat, worker.ask_apart, BATCH_WORKER, job)
+        append = Job("append", str(folder / f"append-{repeat}"))
+        yield step(size, "durable appends", repeat, worker.ask_apart, LOG_WORKER, append)
+        fetch = Job("fetch", str(fetched))
+        yield step(size, "the log into Spark", repeat, worker.ask, LOG_WORKER, fetch)
 
-    size: Size
-    folder: Path
-    tell: Tell
-    runs: list[dict[str, Any]] = field(default_factory=list)
 
-    def run(self) -> None:
-        fetched = self._folder("fetch")
-        options = {"mb": self.size.fetch_mb}
-        self._ask(LOG_WORKER, Job("fill", str(fetched), options), 0, "filling the log")
-        batch_options = {
-            "warm_up": self.size.warm_up,
-            "batches": self.size.batches,
-            "timeout_s": RUN_TIMEOUT_S / 2,
-        }
-        for repeat in range(self.size.repeats):
-            # Whoever runs first may find the machine cooler: they take turns in that too.
-            order = ("spark", "penstock") if repeat % 2 == 0 else ("penstock", "spark")
-            for system in order:
-                folder = self._folder(f"{system}-{repeat}")
-                job = Job(system, str(folder), batch_options)
-                self._ask(BATCH_WORKER, job, repeat, f"micro-batches on {system}")
-                shutil.rmtree(folder)
-            folder = self._folder(f"append-{repeat}")
-            self._ask(LOG_WORKER, Job("append", str(folder)), repeat, "durable appends")
-            shutil.rmtree(folder)
-            self._ask(LOG_WORKER, Job("fetch", str(fetched)), repeat, "the log into Spark")
-
-    def _folder(self, name: str) -> Path:
-        folder = self.folder / name
-        folder.mkdir(parents=True)
-        return folder
-
-    def _ask(self, module: str, job: Job, repeat: int, what: str) -> None:
-        self.tell(f"{what}, {repeat + 1} of {self.size.repeats}")
+def step(
+    size: Size, words: str, repeat: int, ask: Callable[..., Record], module: str, job: Job
+) -> Step[Record]:
+    def measure() -> Record:
         answer = ask(module, job, RUN_TIMEOUT_S)
-        self.runs.append({"system": job.system, "repeat": repeat, **answer})
+        return {"system": job.system, "repeat": repeat, **answer}
 
-
-def run(size: Size, folder: Path, tell: Tell) -> tuple[Result, list[Figure]]:
-    """Run the suite under `folder`; needs about 2 GB there for as long as it runs."""
-    place = Path(tempfile.mkdtemp(prefix="penstock-floor-", dir=folder))
-    try:
-        floor = Floor(size, place, tell)
-        floor.run()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    found = figures(floor.runs)
-    return result(SUITE, settings(size), floor.runs, found), found
+    return Step(f"{words}, {repeat + 1} of {size.repeats}", measure)
 
 
 def settings(size: Size) -> dict[str, Any]:
     return {
         **msgspec.to_builtins(size),
-        "rows": floor_batch.ROWS,
-        "keys": floor_batch.KEYS,
-        "partitions": floor_batch.PARTITIONS,
-        "master": floor_batch.MASTER,
-        "spark": floor_batch.CONF,
-        "append_bytes": floor_log.APPEND_BYTES,
-        "entry_bytes": floor_log.ENTRY_BYTES,
-        "row_bytes": floor_log.ROW_BYTES,
+        "rows": micro_batches.ROWS,
+        "keys": micro_batches.KEYS,
+        "partitions": micro_batches.PARTITIONS,
+        "master": micro_batches.MASTER,
+        "spark": micro_batches.CONF,
+        "append_bytes": log_floor.APPEND_BYTES,
+        "entry_bytes": log_floor.ENTRY_BYTES,
+        "row_bytes": log_floor.ROW_BYTES,
     }
 
 
-def figures(runs: list[dict[str, Any]]) -> list[Figure]:
+def figures(size: Size, records: Sequence[Record]) -> list[Figure]:
     """The figures of all repeats. What Penstock adds is taken within each repeat, then its median:
     runs that were neighbours in time are compared, not the luckiest of each kind."""
-    spark = _of(runs, "spark", "trigger_ms_p50")
-    ours = _of(runs, "penstock", "trigger_ms_p50")
-    over = tuple(our - their for our, their in zip(ours, spark, strict=True))
+    spark, ours = (_by_repeat(records, system, "trigger_ms_p50") for system in SYSTEMS)
+    over = [ours[repeat] - spark[repeat] for repeat in spark if repeat in ours]
+    appends = _by_repeat(records, "append", "append_ms_p50")
+    fetches = _by_repeat(records, "fetch", "fetch_mb_per_s")
     return [
-        _figure("spark_ms_p50", "ms", "stateful batch, Spark's rate source, no sink", spark),
-        _figure("penstock_ms_p50", "ms", "same batch from the log, committed to the log", ours),
-        _figure(
-            "headline.over_spark_ms", "ms", "what the log and its commit add", over,
-            Goal("at most", 40),
-        ),
-        _figure(
-            "append_ms_p50", "ms", "durable append of 100 KB from Python",
-            _of(runs, "append", "append_ms_p50"), Goal("under", 3),
-        ),
-        _figure(
-            "fetch_mb_per_s", "MB/s", "one substream into Spark",
-            _of(runs, "fetch", "fetch_mb_per_s"), Goal("over", 200),
-        ),
+        figure
+        for name, unit, what, repeats, goal in (
+            ("spark_ms_p50", "ms", "stateful batch, Spark's rate source, no sink",
+             spark.values(), None),
+            ("penstock_ms_p50", "ms", "same batch from the log, committed to the log",
+             ours.values(), None),
+            ("headline.over_spark_ms", "ms", "what the log and its commit add",
+             over, Goal("at most", 40)),
+            ("append_ms_p50", "ms", "durable append of 100 KB from Python",
+             appends.values(), Goal("under", 3)),
+            ("fetch_mb_per_s", "MB/s", "one substream into Spark",
+             fetches.values(), Goal("over", 200)),
+        )
+        for figure in middle(name, unit, what, repeats, goal)
     ]  # fmt: skip
 
 
-def _of(runs: list[dict[str, Any]], system: str, name: str) -> tuple[float, ...]:
-    by_repeat = sorted((run["repeat"], run[name]) for run in runs if run["system"] == system)
-    return tuple(float(value) for _, value in by_repeat)
+def _by_repeat(records: Sequence[Record], system: str, key: str) -> dict[int, float]:
+    mine = [record for record in records if record["system"] == system]
+    return {r["repeat"]: float(r[key]) for r in sorted(mine, key=lambda r: int(r["repeat"]))}
 
 
-def _figure(
-    name: str, unit: str, what: str, repeats: tuple[float, ...], goal: Goal | None = None
-) -> Figure:
-    return Figure(name, unit, what, median(repeats) or 0.0, repeats, goal)
-
-
-def phases(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+def phases(records: Sequence[Record]) -> dict[str, dict[str, float]]:
     """Per phase of a batch its median over the repeats, for Spark and for Penstock."""
     named: dict[str, dict[str, list[float]]] = {}
-    for run in runs:
-        for phase, value in run.get("phases_ms", {}).items():
-            named.setdefault(phase, {}).setdefault(run["system"], []).append(value)
+    for record in records:
+        for phase, value in record.get("phases_ms", {}).items():
+            named.setdefault(phase, {}).setdefault(record["system"], []).append(value)
     return {
         phase: {system: median(values) or 0.0 for system, values in by_system.items()}
         for phase, by_system in named.items()
     }
+
+
+def show(
+    console: Console, size: Size, records: Sequence[Record], figures: Sequence[Figure]
+) -> None:
+    show_figures(console, f"floor, medians of {size.repeats} repeats", figures)
+    table = Table(
+        title="where a batch's time goes, ms (medians)",
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        pad_edge=False,
+    )
+    table.add_column("phase")
+    for system in SYSTEMS:
+        table.add_column(system, justify="right")
+    for phase, by_system in phases(records).items():
+        table.add_row(phase, *(f"{by_system.get(system, 0):,.0f}" for system in SYSTEMS))
+    console.print(table)
+
+
+SUITE: Suite[Size, Record] = Suite(
+    name="floor",
+    plan_of=plan_of,
+    steps=steps,
+    runs=runs,
+    figures=figures,
+    settings=settings,
+    in_file=lambda record: record,
+    show=show,
+)

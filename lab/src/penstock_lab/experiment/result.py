@@ -1,0 +1,89 @@
+"""Result files that a stranger can read, and where a result goes: to people, a file, a picture.
+
+The file is `{"suite", "machine", "versions", "settings", "runs", "figures": {name: number}}`; the
+figures that sum a suite up are named `headline.…`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from rich.console import Console
+
+from penstock.errors import Bug
+from penstock_lab.experiment.figures import Figure
+from penstock_lab.experiment.needs import is_installed, require_plot
+
+PACKAGES = ("penstock", "pyspark", "pyarrow", "numpy", "lmdb", "duckdb")
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a suite found; `figures` by name is what a machine compares."""
+
+    suite: str
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    settings: dict[str, Any]
+    runs: list[dict[str, Any]]
+    figures: dict[str, float]
+
+
+def result(
+    suite: str, settings: dict[str, Any], runs: list[dict[str, Any]], figures: Sequence[Figure]
+) -> Result:
+    """Refuses two figures of one name: the second would hide the first."""
+    by_name = {figure.name: round(figure.value, 3) for figure in figures}
+    if len(by_name) < len(figures):
+        raise Bug(f"suite {suite} names a figure twice: {sorted(by_name)}", code="bug")
+    return Result(suite, machine(), versions(), settings, runs, by_name)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on and a reader cannot know."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+    }
+
+
+def versions() -> dict[str, str]:
+    found = {name: metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **found}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())
+
+
+def write(found: Result, path: Path) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """Where a result goes. `done` is called once, before anything is shown."""
+
+    console: Console
+    json_file: Path | None = None
+    plot_file: Path | None = None
+    done: Callable[[], None] = lambda: None
+
+    def require(self) -> None:
+        """Raises BadCall if a picture is wanted and cannot be drawn here."""
+        if self.plot_file is not None:
+            require_plot(is_installed)

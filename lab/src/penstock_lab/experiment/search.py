@@ -1,0 +1,114 @@
+"""The search for the highest rate that holds: told how a rate went, it says which to try next.
+
+It doubles until a rate does not hold, then halves the interval between the highest that held and
+the lowest that did not. A rate holds if the run counts and latency after warm-up does not rise: a
+system that falls behind by a part of what comes in rises by that part of a second in each second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from penstock_lab.experiment.record import Measured, Run
+from penstock_lab.experiment.turns import Step
+
+M = TypeVar("M", bound=Measured[Any])
+SLOPE_MS_PER_S_MAX = 50.0
+"""A rise of 50 ms per second: 5 % of the input is not kept up with. Noise rises less."""
+PRECISION = 1.15
+"""The search ends when the rate that failed is this many times the rate that held, or less."""
+
+
+class Bounds(Protocol):
+    """Where a search begins and ends."""
+
+    @property
+    def rate_first(self) -> int: ...
+    @property
+    def rate_max(self) -> int: ...
+    @property
+    def tries_max(self) -> int: ...
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """One rate and how it went."""
+
+    rate: int
+    is_sustained: bool
+    how: str = ""
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """The rates that were tried for one system at one cell."""
+
+    cell: Any
+    system: str
+    tried: tuple[Tried, ...]
+
+    @property
+    def held(self) -> int:
+        return max((one.rate for one in self.tried if one.is_sustained), default=0)
+
+    @property
+    def failed(self) -> int:
+        """The lowest rate that did not hold; 0 if all did."""
+        return min((one.rate for one in self.tried if not one.is_sustained), default=0)
+
+
+def is_sustained(run: Run, slope_max: float = SLOPE_MS_PER_S_MAX) -> bool:
+    """A run that does not count does not hold its rate: nor if it was the sender that was late."""
+    slope = run.slope_ms_per_s
+    return run.is_counted and slope is not None and slope <= slope_max
+
+
+def how(run: Run) -> str:
+    """In a few words, how a rate went."""
+    if is_sustained(run):
+        return "held"
+    if run.verdict.reasons:
+        return str(run.verdict)
+    return "too few results to tell" if run.slope_ms_per_s is None else "latency rises"
+
+
+def next_rate(tried: Sequence[Tried], first: int, rate_max: int, tries_max: int) -> int | None:
+    """The rate to try now; None when there is nothing more to learn."""
+    held = max((one.rate for one in tried if one.is_sustained), default=0)
+    failed = min((one.rate for one in tried if not one.is_sustained), default=None)
+    if not tried:
+        return min(first, rate_max)
+    if len(tried) >= tries_max or held >= rate_max:
+        return None
+    if failed is None:
+        return min(2 * held, rate_max)
+    if held == 0:
+        return failed // 4 or None
+    if failed <= held * PRECISION:
+        return None
+    return (held + failed) // 2
+
+
+def _next(bounds: Bounds, tried: Sequence[Tried]) -> int | None:
+    return next_rate(tried, bounds.rate_first, bounds.rate_max, bounds.tries_max)
+
+
+def tried_of(runs: Iterable[Run]) -> tuple[Tried, ...]:
+    return tuple(Tried(run.rate, is_sustained(run), how(run)) for run in runs)
+
+
+def searching(
+    bounds: Bounds, step_at: Callable[[int, int], Step[M]]
+) -> Generator[Step[M], M, None]:
+    """The steps of one search; `step_at` makes one of a rate and how many came before it."""
+    runs: list[Run] = []
+    while (rate := _next(bounds, tried_of(runs))) is not None:
+        record = yield step_at(rate, len(runs))
+        runs.append(record.run)
+
+
+def ended_search(bounds: Bounds, runs: Sequence[Run], cell: Any, system: str) -> Searched | None:
+    """What a search has found; None if it was cut short, when a higher rate may hold."""
+    tried = tried_of(runs)
+    return Searched(cell, system, tried) if tried and _next(bounds, tried) is None else None

@@ -1,0 +1,101 @@
+"""A task graph run on a log, without Spark: fed on a schedule, read from outside, checked."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from penstock.errors import PenstockError
+from penstock.testing.nats_servers import NatsServers
+from penstock_lab.baselines.task_graph.graph_process import GraphRun, LogProcess, Plan, sent_by
+from penstock_lab.baselines.task_graph.reader import Seen
+from penstock_lab.baselines.task_graph.sender import Sent
+from penstock_lab.baselines.task_graph.sources import load_of
+from penstock_lab.experiment.jetstream import REPLICAS
+from penstock_lab.experiment.latency import Sighting
+from penstock_lab.experiment.plan import Conditions
+from penstock_lab.experiment.record import Noted
+from penstock_lab.measure.log_sizes import EMBEDDED, JETSTREAM
+from penstock_lab.measure.task_graph_answers import check
+from penstock_lab.percentiles import percentile
+from penstock_lab.workloads import sending
+from penstock_lab.workloads.send import Told
+
+
+@contextlib.contextmanager
+def log_host(log: str, folder: Path) -> Iterator[LogProcess]:
+    """A log of its own, and with JetStream three servers of its own under it."""
+    folder.mkdir()
+    with contextlib.ExitStack() as stack:
+        address = EMBEDDED
+        if log == JETSTREAM:
+            address = stack.enter_context(NatsServers(folder / "nats", REPLICAS)).url
+        host = LogProcess(folder, address)
+        stack.callback(host.stop)
+        yield host
+
+
+def sightings(seen: Sequence[Seen]) -> list[Sighting]:
+    """The last column of every answer is its send time."""
+    return [
+        Sighting(one.at_us, np.array([row[-1] for row in one.rows], np.int64))
+        for one in seen
+        if one.rows
+    ]
+
+
+def told(sent: Sent) -> Told:
+    """The sender's report in the words of the other suites; times are the monotonic clock's."""
+    summed = sending.Sent(
+        rows=sent.rows,
+        ticks=len(sent.lag_ms),
+        seconds=round((sent.ended_us - sent.started_us) / 1e6, 3),
+        duplicates=0,
+        lag_ms_p50=round(percentile(sent.lag_ms, 50) or 0.0, 2),
+        lag_ms_p99=round(percentile(sent.lag_ms, 99) or 0.0, 2),
+        lag_ms_max=round(percentile(sent.lag_ms, 100) or 0.0, 2),
+        append_ms_p50=round(sent.append_ms_p50, 2),
+        append_ms_p99=round(sent.append_ms_p99, 2),
+        priority_raised=sent.priority_raised,
+    )
+    return Told(summed, sent.started_us // 1000, sent.lag_ms)
+
+
+def measure(
+    graph: Plan, conditions: Conditions, host: LogProcess, quiet_s: float
+) -> tuple[Noted, float]:
+    """What was noted, errors included, and the commits per second of the slowest task.
+
+    The run has ended when nothing new was seen for `quiet_s`, and three intervals.
+    """
+    noted = Noted()
+    try:
+        return noted, _run(graph, conditions, host, quiet_s, noted)
+    except PenstockError as error:
+        noted.error = error.message
+        return noted, 0.0
+
+
+def _run(
+    graph: Plan, conditions: Conditions, host: LogProcess, quiet_s: float, noted: Noted
+) -> float:
+    rate, seconds, seed = conditions.rate, conditions.seconds, conditions.seed
+    running = GraphRun(graph, host)
+    try:
+        sender = running.sender(rate, seconds, seed=seed, tick_ms=conditions.tick_ms)
+        sender.tell("go")
+        noted.told = told(sent_by(sender))
+        quiet_s += 3 * graph.interval_ms / 1000
+        noted.is_drained = running.wait_quiet(quiet_s, conditions.drain_s)
+        seen = running.seen()
+        noted.sightings = sightings(seen)
+    finally:
+        commits = running.stop()
+    load = load_of(conditions.query, rate, seconds, seed, conditions.tick_ms)
+    checked = check(conditions.query, load, seen)
+    noted.rows_checked, noted.rows_different = checked.rows, checked.different
+    noted.differences = checked.differences
+    return min(commits.values(), default=0) / seconds

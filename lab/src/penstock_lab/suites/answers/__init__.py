@@ -1,1 +1,0 @@
-"""Is every answer right when the driver is killed in the middle? No time is measured here."""

@@ -1,0 +1,158 @@
+"""What a batch saves when its commit follows behind it: columns and the picture.
+
+The cells are in `commit_cells`, their runs in `commit_runs`, what they give in `commit_figures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from penstock_lab.experiment.figures import Figure, ordered
+from penstock_lab.experiment.needs import require_port, require_queries
+from penstock_lab.experiment.plot import over_batches, picture, spread
+from penstock_lab.experiment.query_sets import key_of
+from penstock_lab.experiment.suite import Suite
+from penstock_lab.experiment.table import (
+    Column,
+    bare_table,
+    show_legend,
+    show_not_counted,
+    show_summary,
+    systems_table,
+    value,
+    with_range,
+)
+from penstock_lab.suites.commit_cells import Plan, plan_of
+from penstock_lab.suites.commit_figures import OURS, figures
+from penstock_lab.suites.commit_runs import Record, for_file, runs
+
+RANGE_WIDTH = len("(1234-5678)")
+ROWS_MAX = 8
+"""From so many cells on, two of them share a row of the picture."""
+
+
+COLUMNS = (
+    Column("batch\np50", value("batch_p50_ms")),
+    Column("batch\np99", with_range("batch_p99_ms"), True, RANGE_WIDTH),
+    Column("seen\np50", value("event_p50_ms")),
+    Column("seen\np99", with_range("event_p99_ms"), True, RANGE_WIDTH),
+    Column("behind", value("behind_batches")),
+    Column("MB", value("rss_mb")),
+)
+LEGEND = (
+    "batch: Spark's time of a micro-batch; seen: from the intended send to a reader outside; "
+    "medians of the repeats, in brackets their range; behind: batches that the checkpoint location "
+    "did not have at the end; MB: the JVM's most; runs: those that count"
+)
+
+
+def show(
+    console: Console, plan: Plan, records: Sequence[Record], figures: Sequence[Figure]
+) -> None:
+    """Times, steps of the commit, the headline, what does not count and what was left out."""
+    compared = [record for record in records if record.kind == "compared"]
+    title, systems = f"commit: ms, {plan.repeats} repeats", plan.systems
+
+    def heads(cell: object) -> list[str]:
+        query, _, where = str(getattr(cell, "name", "")).partition(".")
+        return [query, f" {where}"]
+
+    first = "cell and system"
+    console.print(systems_table(title, first, COLUMNS, systems, compared, figures, heads))
+    show_legend(console, LEGEND)
+    if any(record.steps for record in compared):
+        console.print(steps_table([record for record in compared if record.steps]))
+    show_summary(console, "commit", figures)
+    for figure in figures:
+        if figure.name.endswith(".sustained_per_s"):
+            console.print(f"{figure.name}: {figure.value:,.0f}: {figure.what}", soft_wrap=True)
+    show_not_counted(console, [record for record in records if record.kind != "sustain"])
+    for why in missing(plan, records):
+        console.print(f"no figure: {why}", soft_wrap=True)
+    for sentence in plan.left_out:
+        console.print(f"not in a quick run: {sentence}", soft_wrap=True)
+
+
+def steps_table(records: Sequence[Record]) -> Table:
+    """Mean of every step of a commit that follows behind, by system and store."""
+    table = bare_table("steps of a commit: ms in the mean (at most)")
+    table.add_column("step", no_wrap=True)
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        changelog = "on" if record.cell.has_changelog else "off"
+        groups.setdefault(f"{record.system}\n{record.cell.store}.{changelog}", []).append(record)
+    for name in groups:
+        table.add_column(name, justify="right")
+    for step in sorted({step for record in records for step in record.steps}):
+        texts = []
+        for group in groups.values():
+            mine = [record.steps[step] for record in group if step in record.steps]
+            count, total = (sum(one[key] for one in mine) for key in ("count", "total_ms"))
+            most = max((one["max_ms"] for one in mine), default=0.0)
+            texts.append(f"{total / count:,.0f} ({most:,.0f})" if count else "")
+        table.add_row(step, *texts)
+    return table
+
+
+def missing(plan: Plan, records: Sequence[Record]) -> list[str]:
+    """Why a figure that was to be there is not."""
+    least = plan.growth.batches_min if plan.growth else 0
+    return [
+        f"growth of {record.cell.words}: {len(record.took_ms)} batches in the time, and {least} "
+        "are needed"
+        for record in records
+        if (record.kind, record.system, record.is_counted) == ("growth", OURS, True)
+        and len(record.took_ms) < least
+    ]
+
+
+def panel_of(record: Record) -> str:
+    """The title of its panel: long runs share one, with a changelog or without."""
+    if record.kind == "compared":
+        return record.cell.name
+    return f"{key_of(record.cell.query)}, {record.cell.store}, long run"
+
+
+def draw(plan: Plan, records: Sequence[Record], figures: Sequence[Figure], path: Path) -> None:
+    """Batch time over batch number and how latency is spread, of runs that count."""
+    shown = [record for record in records if record.kind != "sustain"]
+    panels = ordered(panel_of(record) for record in shown)
+    across = 1 if len(panels) <= ROWS_MAX else 2
+    rows = -(-len(panels) // across)
+    title, size = "commit: time of micro-batches", (10.0 * across, 0.5 + 2.4 * rows)
+    with picture(path, title, plan.systems, (rows, 2 * across), size, 0.3) as (axes, colours):
+        for place in range(rows * across):
+            left, right = axes[place // across][2 * (place % across) :][:2]
+            if place >= len(panels):
+                left.set_axis_off()
+                right.set_axis_off()
+                continue
+            counted = [r for r in shown if panel_of(r) == panels[place] and r.is_counted]
+            took = [[batch.took_ms for batch in r.batches if batch.rows] for r in counted]
+            over_batches(left, panels[place], counted, took, colours)
+            spread(right, "latency of visible results", [r.run for r in counted], colours)
+
+
+def require(plan: Plan) -> None:
+    require_queries({cell.query for group in plan.groups for cell in group.cells})
+    require_port()
+
+
+SUITE: Suite[Plan, Record] = Suite(
+    name="commit",
+    plan_of=plan_of,
+    steps=lambda plan: plan.steps,
+    minutes=lambda plan: plan.minutes,
+    runs=runs,
+    figures=figures,
+    settings=lambda plan: plan.settings(),
+    in_file=for_file,
+    show=show,
+    draw=draw,
+    require=require,
+    is_right=lambda record: record.is_right,
+)

@@ -1,1 +1,0 @@
-"""`penstock bench commit`: what a batch saves when its commit follows behind it."""

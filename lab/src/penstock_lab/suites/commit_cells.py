@@ -1,0 +1,296 @@
+"""Cells of the commit suite: a query at a place, a rate and a pace; on which systems, how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from penstock_lab.experiment import systems
+from penstock_lab.experiment.plan import LOCAL, STORES, Conditions, known
+from penstock_lab.experiment.query_sets import key_of, query_set_of
+
+BACK_TO_BACK = 0.0
+PAPER_TRIGGER_S = 3.0
+MAIN_RATE = 2_500
+LIGHT_RATE = 1_500
+MAIN_QUERIES = ("lr_join_30_1", "cm_category_60_10")
+QUERIES = (*MAIN_QUERIES, "lr_count_20_5", "cm_job_30_1")
+PAPER_STORE = "remote20"
+WITH_CHANGELOG = ("tuned", "asyncckpt", "full")
+WITHOUT = ("default", "asyncckpt", "full")
+SYSTEMS = ("default", *WITH_CHANGELOG)
+SLOW_STORE = STORES[-1]
+SLOW_FACTOR = 2.0
+"""So much longer is a run where a batch of Spark's takes that much longer."""
+# A run's costs besides warm-up and measurement, and a process's to start: seconds on quiet cores.
+AROUND_S = 7.0
+START_S = 11.0
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """Everything but the system: what two systems are compared at."""
+
+    query: str
+    store: str
+    every_s: float
+    """The trigger interval; 0: a batch begins when the one before is done."""
+    has_changelog: bool
+    rate: int = MAIN_RATE
+
+    @property
+    def name(self) -> str:
+        """As in figures: QUERY.STORE.TRIGGER.CHANGELOG; a rate that is not the usual one shows."""
+        query = key_of(self.query)
+        if self.rate != MAIN_RATE:
+            query = f"{query}@{self.rate}"
+        return f"{query}.{self.store}.{self.every_s:g}s.{'on' if self.has_changelog else 'off'}"
+
+    @property
+    def is_back_to_back(self) -> bool:
+        return self.every_s == BACK_TO_BACK
+
+    @property
+    def words(self) -> str:
+        pace = "back to back" if self.is_back_to_back else f"every {self.every_s:g} s"
+        changelog = "changelog" if self.has_changelog else "snapshots"
+        return f"{key_of(self.query)} at {self.rate:,}/s, {self.store}, {pace}, {changelog}"
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Cells that one Spark process per system runs; all of them agree on the changelog."""
+
+    systems: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+    @property
+    def has_changelog(self) -> bool:
+        return self.cells[0].has_changelog
+
+
+class Growth(msgspec.Struct, frozen=True):
+    """One long run of each, back to back: does a batch take longer as state files pile up?"""
+
+    each: tuple[tuple[str, Cell], ...]
+    """A system and where: `full` with a changelog, and Spark as it comes, which has none."""
+    batches_min: int
+    """So many batches of `full`; Spark as it comes makes as many as it can in the time."""
+    seconds: float
+    warm_up_s: float = 20.0
+
+
+class Sustain(msgspec.Struct, frozen=True):
+    """The search for the highest rate that holds."""
+
+    cells: tuple[Cell, ...]
+    systems: tuple[str, ...] = ("tuned", "full")
+    rate_first: int = 10_000
+    rate_max: int = 320_000
+    tries_max: int = 8
+    measure_s: float = 60.0
+    """Long enough for several batches of a slow system: whether latency rises is seen by them."""
+    warm_up_s: float = 8.0
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Everything the figures depend on; written into the result file as it is."""
+
+    groups: tuple[Group, ...]
+    repeats: int
+    measure_s: float
+    """Of a run back to back."""
+    measure_batches: int
+    """Of a run with a trigger interval: so many intervals."""
+    warm_up_s: float
+    first_warm_up_s: float
+    growth: Growth | None = None
+    sustain: Sustain | None = None
+    left_out: tuple[str, ...] = ()
+    """What the full run has and this one has not, in sentences."""
+    cores: int = 2
+    again_max: int = 6
+    """How many runs that are void, because the sender was late, are run once more."""
+    measure_s_min: float = 0.0
+    """Of a run with a trigger interval, whatever number of them that is."""
+    around_s: float = AROUND_S
+    start_s: float = START_S
+
+    def measured_s(self, cell: Cell) -> float:
+        if not cell.is_back_to_back:
+            return max(self.measure_batches * cell.every_s, self.measure_s_min)
+        return self.measure_s * (SLOW_FACTOR if cell.store == SLOW_STORE else 1.0)
+
+    def conditions(self, cell: Cell, measure_s: float, warm_up_s: float) -> Conditions:
+        return Conditions(
+            cell.query,
+            cell.rate,
+            warm_up_s,
+            measure_s,
+            event_speed=query_set_of(cell.query).event_speed,
+            # A batch behind a delay takes seconds without anything being wrong.
+            stall_s=3 * cell.every_s + (8.0 if cell.store == LOCAL else 20.0),
+            drain_s=60.0,
+            store=cell.store,
+            every_s=cell.every_s,
+        )
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        used = {name for group in self.groups for name in group.systems}
+        return tuple(name for name in SYSTEMS if name in used)
+
+    @property
+    def steps(self) -> int:
+        """How often it says what it is at, at most, unless a run is repeated."""
+        compared = sum(len(group.systems) * len(group.cells) for group in self.groups)
+        grown = len(self.growth.each) if self.growth else 0
+        tried = 0
+        if self.sustain:
+            tried = len(self.sustain.cells) * len(self.sustain.systems) * self.sustain.tries_max
+        return compared * self.repeats + grown + tried
+
+    @property
+    def minutes(self) -> float:
+        """About how long it takes where nothing has to be repeated."""
+        total = sum(
+            len(group.systems)
+            * (
+                self.start_s
+                + self.first_warm_up_s
+                - self.warm_up_s
+                + self.repeats
+                * sum(
+                    self.warm_up_s + self.measured_s(c) + self.around_s + c.every_s
+                    for c in group.cells
+                )
+            )
+            for group in self.groups
+        )
+        if self.growth:
+            whole = self.growth.warm_up_s + self.growth.seconds + self.around_s
+            total += len(self.growth.each) * (self.start_s + whole)
+        if self.sustain:
+            each = self.sustain.warm_up_s + self.sustain.measure_s + self.around_s
+            one = self.start_s + self.sustain.tries_max * each
+            total += len(self.sustain.cells) * len(self.sustain.systems) * one
+        return total / 60
+
+    def settings(self) -> dict[str, Any]:
+        conf = {name: systems.system(name).conf for name in self.systems}
+        return {**msgspec.to_builtins(self), "spark": conf}
+
+
+def plan_of(
+    *,
+    quick: bool = False,
+    queries: Sequence[str] = (),
+    stores: Sequence[str] = (),
+    chosen: Sequence[str] = (),
+    rate: int | None = None,
+) -> Plan:
+    """The plan of a command line; raises BadCall, with what there is, for a name that is not."""
+    wanted, places, names = (
+        known(given, choices, f"commit has no {what} {{}}; it has", f"unknown_{what}")
+        for given, choices, what in (
+            (queries, QUERIES, "query"),
+            (stores, STORES, "store"),
+            (chosen, SYSTEMS, "system"),
+        )
+    )
+    wanted = wanted or (MAIN_QUERIES if quick else QUERIES)
+    places, names = places or STORES, names or SYSTEMS
+    return _quick(wanted, places, names, rate) if quick else _full(wanted, places, names, rate)
+
+
+def _quick(
+    queries: tuple[str, ...], stores: tuple[str, ...], names: tuple[str, ...], rate: int | None
+) -> Plan:
+    told = rate or MAIN_RATE
+    compared = tuple(
+        Cell(query, store, BACK_TO_BACK, True, told)
+        for store in stores
+        for query in (queries if store != SLOW_STORE else queries[:1])
+    )
+    paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
+    as_paper = Cell(queries[-1], paper, PAPER_TRIGGER_S, False, told)
+    grown = _growing(queries[:1], stores[0], told, names)
+    held = Cell(queries[0], paper, BACK_TO_BACK, True, told)
+    return Plan(
+        _groups(
+            [(("tuned", "full"), compared), (WITHOUT, (as_paper,))],
+            names,
+        ),
+        repeats=3,
+        measure_s=6.0,
+        measure_batches=4,
+        warm_up_s=2.0,
+        first_warm_up_s=30.0,
+        growth=Growth(grown, 100, 45.0, 5.0) if grown else None,
+        sustain=Sustain((held,), tries_max=4, measure_s=10.0, warm_up_s=3.0)
+        if {"tuned", "full"} <= set(names)
+        else None,
+        left_out=(
+            f"on {SLOW_STORE} only {queries[0]}",
+            f"with snapshots, and every {PAPER_TRIGGER_S:g} s, only {as_paper.query} on {paper}",
+            "asyncckpt is run with snapshots only",
+            f"{', '.join(one for one in QUERIES if one not in queries)}, and {LIGHT_RATE:,}/s",
+            "growth and the highest rate that holds are found once, of one query each",
+        ),
+    )
+
+
+def _full(
+    queries: tuple[str, ...], stores: tuple[str, ...], names: tuple[str, ...], rate: int | None
+) -> Plan:
+    told = rate or MAIN_RATE
+    light = () if rate else (LIGHT_RATE,)
+    groups = []
+    for has_changelog, ours in ((True, WITH_CHANGELOG), (False, WITHOUT)):
+        for store in stores:
+            cells = [
+                Cell(query, store, every_s, has_changelog, told)
+                for query in queries
+                for every_s in (BACK_TO_BACK, PAPER_TRIGGER_S)
+            ]
+            cells += [
+                Cell(query, store, PAPER_TRIGGER_S, has_changelog, low)
+                for query in queries
+                for low in light
+                if store == PAPER_STORE
+            ]
+            groups.append((ours, tuple(cells)))
+    main = tuple(one for one in queries if one in MAIN_QUERIES) or queries
+    paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
+    grown = _growing(main, stores[0], told, names)
+    held = tuple(Cell(query, paper, BACK_TO_BACK, True, told) for query in main)
+    return Plan(
+        _groups(groups, names),
+        repeats=5,
+        measure_s=30.0,
+        measure_batches=20,
+        warm_up_s=8.0,
+        first_warm_up_s=60.0,
+        growth=Growth(grown, 500, 300.0) if grown else None,
+        sustain=Sustain(held) if {"tuned", "full"} <= set(names) else None,
+        again_max=60,
+    )
+
+
+def _growing(
+    queries: Sequence[str], store: str, rate: int, names: tuple[str, ...]
+) -> tuple[tuple[str, Cell], ...]:
+    return tuple(
+        (name, Cell(query, store, BACK_TO_BACK, has_changelog, rate))
+        for query in queries
+        for name, has_changelog in (("full", True), ("default", False))
+        if name in names
+    )
+
+
+def _groups(
+    wanted: Sequence[tuple[tuple[str, ...], tuple[Cell, ...]]], names: tuple[str, ...]
+) -> tuple[Group, ...]:
+    """Those of whose systems any was asked for, with the ones that were."""
+    found = [(tuple(one for one in ours if one in names), cells) for ours, cells in wanted]
+    return tuple(Group(ours, cells) for ours, cells in found if ours)

@@ -1,1 +1,0 @@
-"""The log suite: the log alone, on both backends, without Spark."""

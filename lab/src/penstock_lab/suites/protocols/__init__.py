@@ -1,1 +1,0 @@
-"""The protocols suite: what it costs to commit, protocol by protocol, at short intervals."""

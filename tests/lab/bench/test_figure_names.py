@@ -1,0 +1,140 @@
+"""The names of every suite's figures, which scripts read: none comes, goes or changes unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+from support.bench_records import (
+    answers_names,
+    commit_names,
+    compared_names,
+    floor_names,
+    log_names,
+    protocols_names,
+    sustain_names,
+)
+
+COUNTS = {
+    "headline.answers_wrong",
+    "headline.runs_failed",
+    "headline.runs_stalled",
+    "headline.runs_void",
+}
+LAG = "generator_lag_ms_p99"
+
+
+def joined(*parts: Iterable[str]) -> set[str]:
+    return {".".join(each) for each in product(*parts)}
+
+
+def test_names_of_floor() -> None:
+    assert floor_names() == {
+        "spark_ms_p50",
+        "penstock_ms_p50",
+        "headline.over_spark_ms",
+        "append_ms_p50",
+        "fetch_mb_per_s",
+    }
+
+
+def test_names_of_the_suites_that_compare_systems() -> None:
+    latencies = joined(
+        ("Q1", "lr_join_30_5"),
+        ("default", "tuned", "penstock"),
+        ("p50_ms", "p99_ms", "past_window_p99_ms"),
+    )
+    ratios = joined(("Q1", "lr_join_30_5"), ("ratio_p99_vs_tuned", "ratio_p99_vs_default"))
+    least = {"headline.ratio_p99_vs_tuned_min", "headline.ratio_p99_vs_default_min"}
+    assert compared_names() == {*latencies, *ratios, *least, *COUNTS, LAG}
+
+
+def test_names_of_sustain() -> None:
+    assert sustain_names() == {"Q18.tuned.sustained_per_s"}
+
+
+def test_names_of_commit() -> None:
+    cells = (
+        "lr_join_30_1.local.0s.on",
+        "lr_join_30_1.remote20.0s.on",
+        "lr_join_30_1.remote80.0s.on",
+        "cm_category_60_10@1500.remote20.3s.off",
+    )
+    batches = {"batch_p50_ms", "batch_p99_ms", "rss_mb", "behind_batches"}
+    measured = {*batches, "event_p50_ms", "event_p99_ms"}
+    times = joined(cells, ("default", "tuned", "asyncckpt", "full"), measured)
+    grown = joined(
+        ("lr_join_30_1.local.0s.on",), ("full", "default"), ("batch_ms_growth", "batch_ms_spike")
+    )
+    rates = joined(("lr_join_30_1.local.0s.on",), ("tuned", "full"), ("sustained_per_s",))
+    assert commit_names() == {
+        *times,
+        *grown,
+        *rates,
+        LAG,
+        "headline.event_p99_ratio_local_min",
+        "headline.event_p99_ratio_remote20_min",
+        "headline.event_p99_ratio_remote80_min",
+        "headline.batch_p99_ratio_max",
+        "headline.sustainable_ratio",
+        "headline.batch_ms_growth",
+        "headline.memory_full_over_sync",
+        *COUNTS,
+    }
+
+
+def test_names_of_log() -> None:
+    appends = joined(
+        ("embedded", "jetstream"),
+        ("100B", "16KiB", "128KiB"),
+        ("w1", "w16"),
+        ("append_per_s", "append_ms_p50", "append_ms_p99"),
+    )
+    deliveries = joined(("embedded", "jetstream"), ("deliver_ms_p50", "deliver_ms_p99"))
+    plain = {
+        "tag_read_few_mb_per_s",
+        "tag_read_many_mb_per_s",
+        "start_large_cold_ms",
+        "start_small_cold_ms",
+        "start_large_cold_open_ms",
+        "start_small_cold_open_ms",
+        "start_warm_ratio",
+        "start_open_ratio",
+        "recovery_without_ms",
+        "recovery_with_ms",
+        "recovery_log_ms",
+        "recovery_log_ratio",
+    }
+    summed = {"tag_read_ratio", "start_ratio", "recovery_ratio"}
+    assert log_names() == {
+        *appends,
+        *deliveries,
+        *plain,
+        *joined(("headline",), summed),
+        *joined(("jetstream",), {*plain, *summed}),
+    }
+
+
+def test_names_of_protocols() -> None:
+    protocols = ("marker", "transaction", "aligned", "unsafe")
+    cells = ("log.Q4.10ms", "log.Q8.100ms")
+    assert protocols_names() == {
+        *joined(cells, protocols, ("p50_ms", "p99_ms", "commits_per_s")),
+        *joined(cells, ("marker_vs_transaction_p50", "marker_vs_transaction_p99")),
+        LAG,
+        "headline.marker_vs_transaction_p50_10ms",
+        "headline.marker_vs_transaction_p99_10ms",
+        "headline.marker_vs_transaction_p50_min",
+        "headline.aligned_vs_marker_p50_max",
+        "headline.marker_vs_unsafe_p50_max",
+        *COUNTS,
+    }
+
+
+def test_names_of_answers() -> None:
+    queries = ("Q4", "replay.cm_job_60_5")
+    assert answers_names() == {
+        *joined(queries, ("events", "batches", "rows", "different")),
+        "headline.answers_wrong",
+        "headline.queries_failed",
+    }

@@ -1,0 +1,156 @@
+"""Records of made-up runs of every suite, and the names of the figures they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from penstock_lab.experiment.batch_times import Timed
+from penstock_lab.experiment.latency import Latencies
+from penstock_lab.experiment.record import Kind, Measured, Run
+from penstock_lab.experiment.suite import Suite
+from penstock_lab.experiment.verdict import Verdict
+from penstock_lab.measure.killed_driver import Answered
+from penstock_lab.measure.log_sizes import SIZES, WRITERS
+from penstock_lab.suites import answers, commit, compared, floor, log, protocols, sustain
+from penstock_lab.suites.commit_cells import Cell as CommitCell
+from penstock_lab.suites.commit_cells import plan_of as commit_plan
+from penstock_lab.suites.commit_runs import Record as CommitRecord
+from penstock_lab.suites.log_cells import QUICK
+
+P = TypeVar("P")
+R = TypeVar("R")
+STEPS = {name: {"count": 2.0, "total_ms": 30.0, "max_ms": 20.0} for name in ("marker", "copy")}
+
+
+def names_of(suite: Suite[P, R], plan: P, records: Sequence[R]) -> set[str]:
+    """The names of a suite's figures, each of which there is once."""
+    names = [figure.name for figure in suite.figures(plan, records)]
+    assert len(names) == len(set(names))
+    return set(names)
+
+
+def run_of(query: str, system: str, repeat: int, p99: float, kind: str = "ok") -> Run:
+    latency = Latencies(100, p99 / 2, p99 * 0.9, p99, p99, p99)
+    verdict = Verdict(kind, ("why not",) * (kind != "ok"))  # type: ignore[arg-type]
+    return Run(
+        query, system, repeat, verdict, 2_000, 100, latency, past_window=latency, lag_ms=[1.0, 2.0]
+    )
+
+
+def floor_runs(spark: list[float], ours: list[float]) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = []
+    for repeat, (their, our) in enumerate(zip(spark, ours, strict=True)):
+        phases = {"walCommit": 40.0}
+        runs += [
+            {"system": "penstock", "repeat": repeat, "trigger_ms_p50": our, "phases_ms": phases},
+            {"system": "spark", "repeat": repeat, "trigger_ms_p50": their, "phases_ms": phases},
+            {"system": "append", "repeat": repeat, "append_ms_p50": 2.0 + repeat},
+            {"system": "fetch", "repeat": repeat, "fetch_mb_per_s": 300.0 + repeat},
+        ]
+    return runs
+
+
+def floor_names() -> set[str]:
+    return names_of(floor.SUITE, floor.QUICK, floor_runs([100.0], [130.0]))
+
+
+def compared_names() -> set[str]:
+    suite = compared.SUITES["nexmark"]
+    records = [
+        Measured(compared.Cell(query), run_of(query, system, 0, 100))
+        for query in ("q1", "lr_join_30_5")
+        for system in ("default", "tuned", "penstock")
+    ]
+    return names_of(suite, suite.plan_of(quick=True), records)
+
+
+def at_rate(run: Run, rate: int, slope: float) -> Run:
+    return msgspec.structs.replace(run, rate=rate, slope_ms_per_s=slope)
+
+
+def sustain_names() -> set[str]:
+    search = sustain.search_of(queries=("q18",), chosen=("tuned", "penstock"), quick=True)
+    run = run_of("q18", "tuned", 0, 100)
+    # The search of penstock was cut short: it might hold more, and has no figure.
+    cut = run_of("q18", "penstock", 0, 100)
+    tried = [at_rate(run, 10_000, 0.0), at_rate(run, 11_000, 99.0), at_rate(cut, 10_000, 0.0)]
+    records = [Measured(compared.Cell("q18"), each, "sustain") for each in tried]
+    return names_of(sustain.SUITE, search, records)
+
+
+def commit_names() -> set[str]:
+    cells = [
+        *(CommitCell("lr_join_30_1", at, 0.0, True) for at in ("local", "remote20", "remote80")),
+        CommitCell("cm_category_60_10", "remote20", 3.0, False, 1_500),
+    ]
+    batches = [Timed(number, number * 1_000, 10, 100.0, 1.0) for number in range(4)]
+
+    def record(cell: CommitCell, system: str, took: int, kind: Kind = "compared") -> CommitRecord:
+        run = at_rate(run_of(cell.query, system, 0, 100), cell.rate, 99.0 * (cell.rate > 10_000))
+        return CommitRecord(cell, run, kind, batches, [100.0] * took, STEPS, 500.0)
+
+    names = ("default", "tuned", "asyncckpt", "full")
+    records = [record(cell, name, 4) for cell in cells for name in names]
+    records += [record(cells[0], name, 200, "growth") for name in ("full", "default")]
+    records += [
+        record(msgspec.structs.replace(cells[0], rate=rate), name, 4, "sustain")
+        for name in ("tuned", "full")
+        for rate in (10_000, 11_000)
+    ]
+    plan = commit_plan(quick=True)
+    assert plan.sustain is not None
+    here = msgspec.structs.replace(plan.sustain, cells=(cells[0],))
+    return names_of(commit.SUITE, msgspec.structs.replace(plan, sustain=here), records)
+
+
+def log_runs() -> list[dict[str, Any]]:
+    cells = [f"{size}.w{writers}" for size in SIZES for writers in WRITERS]
+    per = {"append_per_s": 100.0, "append_ms_p50": 1.0, "append_ms_p99": 3.0}
+    runs: list[dict[str, Any]] = []
+    for repeat in range(3):
+        for backend in QUICK.backends:
+            about = {"backend": backend, "repeat": repeat}
+            runs.append({"measured": "appends", **about, **dict.fromkeys(cells, per)})
+            delivered = {"deliver_ms_p50": 2.0 + repeat, "deliver_ms_p99": 9}
+            runs.append({"measured": "deliver", **about, **delivered})
+    start = {
+        f"{size}_{state}_ms": values
+        for state in ("cold", "warm", "cold_open", "warm_open")
+        for size, values in (("small", [100.0, 200.0]), ("large", [150.0, 240.0]))
+    }
+    for number, backend in enumerate(QUICK.backends):
+        few, many = [100, 110, 50], [95, 100 + number, 50]
+        of = {"backend": backend}
+        runs.append({"measured": "tags", **of, "few_mb_per_s": few, "many_mb_per_s": many})
+        runs.append({"measured": "starts", **of, **start})
+        recovery = {"without_ms": [1000.0 + 200 * number], "with_ms": [200.0]}
+        log = {"without_log_ms": [800.0], "with_log_ms": [40.0]}
+        runs.append({"measured": "recovery", **of, **recovery, **log})
+    return runs
+
+
+def log_names() -> set[str]:
+    return names_of(log.SUITE, QUICK, log_runs())
+
+
+def protocols_names() -> set[str]:
+    records = [
+        protocols.Record(cell, run_of(cell.query, name, 0, 20), commits_per_s=90.0)
+        for cell in (protocols.Cell("q4", 10), protocols.Cell("q8", 100))
+        for name in ("marker", "transaction", "aligned", "unsafe")
+    ]
+    return names_of(protocols.SUITE, protocols.plan_of(quick=True), records)
+
+
+def answers_names() -> set[str]:
+    records = [
+        Answered("q4", 130_000, 4, 27, 900, 0, 2),
+        Answered("replay.cm_job_60_5", 130_000, 4, 27, 900, 12, 2),
+        Answered("q6", 130_000, error="q6 has ended; Spark said: no more memory"),
+    ]
+    plan = answers.plan_of(quick=True, queries=("q4",), data=Path("nowhere"))
+    return names_of(answers.SUITE, plan, records)
