@@ -10,7 +10,7 @@ from penstock.client import Client
 from penstock.errors import BadCall
 from penstock.gateway.routes.records import trim_bound
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import AppendRecord
+from penstock.log.operations import AppendRecord
 from penstock.model.ids import Lsn
 from support.servers.http_server import Served
 from support.servers.scripted_server import ScriptedServer, say

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log.backends.jetstream.address import log_address
+from penstock.log.address import log_address
 from penstock.testing.nats_servers import NatsServers, nats_program
 from penstock_lab.suites.answers import groups
 from penstock_lab.suites.answers.trial import Answered, Size, Trial

@@ -10,8 +10,15 @@ import msgspec
 from aiohttp import web
 
 from penstock.errors import BadCall
-from penstock.log.store.layout import KEY_TEXT_BYTES_MAX
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, file_path, stream_name
+from penstock.model.ids import (
+    KEY_TEXT_BYTES_MAX,
+    BatchId,
+    Instance,
+    Lsn,
+    QueryId,
+    file_path,
+    stream_name,
+)
 from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
 
 NUMBER_MAX = (1 << 63) - 1

@@ -16,9 +16,10 @@ from penstock.admission.read_positions import Readings
 from penstock.clock import Clock
 from penstock.errors import PenstockError
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import Operation, StreamRecord
-from penstock.log.decide.rows import need_stream
+from penstock.log.decide.need import need_stream
+from penstock.log.operations import Operation
 from penstock.log.retention.collector import Collector
+from penstock.log.state import StreamRecord
 from penstock.log.store.view import StoreView
 from penstock.model.ids import StreamName, stream_name
 from penstock.settings.server import Settings

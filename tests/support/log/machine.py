@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from penstock.errors import PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import Mark, Operation
-from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
+from penstock.log.operations import Mark, Operation
+from penstock.log.reading.recovery import checkpoint_of, file_bytes
 from penstock.log.reading.visible import Range, end_of_batch, entries_in, latest, position_at
 from penstock.log.store.view import StoreView
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName, Substream

@@ -10,9 +10,10 @@ from penstock.gateway.bodies import MovesBody, RegisterBody, bad_request, body_o
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.routes.queries import json_answer
 from penstock.log.decide.consumers import Holder, holders
+from penstock.log.operations import ForgetConsumer, Move, MovePosition, Register
 from penstock.log.reading.visible import earliest, latest
+from penstock.log.state import ConsumerRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import ConsumerRecord, ForgetConsumer, Move, MovePosition, Register
 from penstock.model.ids import Lsn, stream_name
 
 

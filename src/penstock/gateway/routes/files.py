@@ -18,9 +18,8 @@ from penstock.gateway.bodies import (
 )
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.routes.rows_in import entry_too_large, read_body
-from penstock.log.contract import AppendFiles, FileDraft
-from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
-from penstock.log.reading.state import state_of
+from penstock.log.operations import AppendFiles, FileDraft
+from penstock.log.reading.recovery import checkpoint_of, file_bytes, state_of
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, file_path
 
 FILES_MAX = 1_000

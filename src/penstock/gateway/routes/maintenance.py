@@ -11,16 +11,16 @@ from aiohttp import web
 from penstock.gateway.bodies import AlterBody, TrimBody, bad_request, body_of, query_id
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.routes.queries import described, json_answer
-from penstock.log.contract import StreamRecord, Taken
-from penstock.log.upkeep import (
+from penstock.log.operations import (
     AlterStream,
     DeleteQuery,
     DeleteStream,
     ResetQuery,
-    Retention,
+    Taken,
     Trimmed,
     TrimStream,
 )
+from penstock.log.state import Retention, StreamRecord
 from penstock.model.ids import Lsn
 from penstock.model.schema import added, canonical, from_base64, schema_of
 

@@ -25,16 +25,18 @@ from penstock.gateway.bodies import (
     short_text,
 )
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.log.contract import (
+from penstock.log.decide.fence import check_instance
+from penstock.log.decide.need import need_stream
+from penstock.log.operations import (
     CreateStream,
     Mark,
-    QueryRecord,
+    Move,
+    MovePosition,
+    Register,
     StreamMade,
-    StreamRecord,
     Taken,
     TakeQuery,
 )
-from penstock.log.decide.rows import check_instance, need_stream
 from penstock.log.reading.visible import (
     check_position,
     earliest,
@@ -43,8 +45,8 @@ from penstock.log.reading.visible import (
     markers_from,
 )
 from penstock.log.retention.due import away
+from penstock.log.state import ConsumerRecord, QueryRecord, StreamRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import ConsumerRecord, Move, MovePosition, Register
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, stream_name
 from penstock.model.protocol import PROTOCOL
 from penstock.model.routing import check_key

@@ -11,10 +11,10 @@ from penstock.errors import BadCall
 from penstock.gateway.bodies import TrimBody, bad_request, body_of, number_in, short_text
 from penstock.gateway.context import gateway_of
 from penstock.gateway.routes.rows_in import read_body
-from penstock.log.contract import AppendRecord, Entry
+from penstock.log.contract import Entry
 from penstock.log.decide.records import OWN_TAGS
+from penstock.log.operations import AppendRecord, Trimmed, TrimTag
 from penstock.log.reading.subscription import check_whole
-from penstock.log.upkeep import Trimmed, TrimTag
 from penstock.log.view import View
 from penstock.model.ids import Lsn
 

@@ -14,9 +14,9 @@ from penstock.errors import BadCall, TryAgain
 from penstock.gateway import decode
 from penstock.gateway.bodies import bad_request, need_number, number_in, query_id, short_text
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.log.contract import Appended, AppendPending, AppendRows, Draft, StreamRecord
-from penstock.log.decide.rows import check_substream
-from penstock.log.upkeep import Shape
+from penstock.log.decide.need import check_substream
+from penstock.log.operations import Appended, AppendPending, AppendRows, Draft, Shape
+from penstock.log.state import StreamRecord
 from penstock.model.ids import BatchId, Instance, Substream
 from penstock.model.marker import Stamp
 from penstock.model.routing import check_key, split

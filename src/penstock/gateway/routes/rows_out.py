@@ -12,8 +12,7 @@ from penstock.gateway.bodies import bad_request, number_in
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.decode import ARROW, JSON_LINES
 from penstock.gateway.json_rows import encode_lines
-from penstock.log.contract import StreamRecord
-from penstock.log.decide.rows import check_substream
+from penstock.log.decide.need import check_substream
 from penstock.log.reading.visible import (
     Cursor,
     Range,
@@ -25,6 +24,7 @@ from penstock.log.reading.visible import (
     page,
     position_at,
 )
+from penstock.log.state import StreamRecord
 from penstock.model.ids import Lsn, Substream
 from penstock.model.schema import reshape
 

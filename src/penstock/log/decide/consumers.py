@@ -13,20 +13,11 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.contract import QueryRecord, StreamRecord
-from penstock.log.decide.rows import need_stream
-from penstock.log.reading.ends import end_of
-from penstock.log.upkeep import (
-    ConsumerRecord,
-    ForgetConsumer,
-    Move,
-    MovePosition,
-    Reader,
-    Register,
-    Removal,
-    stream_point,
-)
-from penstock.log.view import Plan, View
+from penstock.log.decide.need import check_readable, need_stream
+from penstock.log.operations import ForgetConsumer, Move, MovePosition, Register
+from penstock.log.plan import Plan, Removal
+from penstock.log.state import ConsumerRecord, QueryRecord, Reader
+from penstock.log.view import View
 from penstock.model.ids import Lsn, QueryId, StreamName
 from penstock.model.marker import Marker
 
@@ -47,30 +38,6 @@ class Holder:
 
     def __str__(self) -> str:
         return f"the {self.reader} {self.name!r} at position {self.position}"
-
-
-def check_readable(view: View, stream: StreamRecord, position: Lsn, *, whose: str = "") -> None:
-    """Refuse a position that the stream no longer has, or does not have yet."""
-    point, end = view.trimmed(stream_point(stream.name)), end_of(view, stream)
-    if position < point:
-        raise BadCall(
-            f"the stream {stream.name!r} is trimmed up to {point}, and rows after {position} were "
-            f"asked for{whose}: those up to {point} are gone; start from {point}, the earliest "
-            "position, or restore a backup that has them",
-            code="trimmed",
-            status=410,
-        )
-    if position > end:
-        raise past_end(stream.name, position, end)
-
-
-def past_end(stream: StreamName, position: Lsn, end: Lsn) -> BadCall:
-    return BadCall(
-        f"the position {position} is past the end of the stream {stream!r}, which is {end}; ask "
-        "for at most that, or check that this is the log the position came from: one restored "
-        "from a backup lacks what came after it",
-        code="position_past_end",
-    )
 
 
 def decide_register(operation: Register, view: View) -> Plan:

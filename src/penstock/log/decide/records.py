@@ -5,10 +5,11 @@ from __future__ import annotations
 import xxhash
 
 from penstock.errors import BadCall
-from penstock.log.contract import AppendRecord, Entry, Head, Operation, SetAux
-from penstock.log.store.layout import KEY_TEXT_BYTES_MAX
-from penstock.log.view import Plan, View
-from penstock.model.ids import BEFORE_ALL
+from penstock.log.contract import Entry, Head
+from penstock.log.operations import AppendRecord, Operation, SetAux
+from penstock.log.plan import Plan
+from penstock.log.view import View
+from penstock.model.ids import BEFORE_ALL, KEY_TEXT_BYTES_MAX
 
 TAGS_MAX = 1_024
 AUX_BYTES_MAX = 64 << 10

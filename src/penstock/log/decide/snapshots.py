@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.contract import Head, StoreRecord
+from penstock.log.contract import Head
+from penstock.log.state import StoreRecord
 from penstock.log.view import View
 from penstock.model.ids import (
     BatchId,

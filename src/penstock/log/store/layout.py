@@ -44,7 +44,8 @@ import msgspec
 import xxhash
 
 from penstock.errors import Damaged
-from penstock.log.contract import Appended, Entry, Head
+from penstock.log.contract import Entry, Head
+from penstock.log.operations import Appended
 from penstock.model.ids import Lsn
 
 TABLES = (
@@ -74,7 +75,6 @@ TABLES = (
     "subjects",
     "counters",
 )
-KEY_TEXT_BYTES_MAX = 200
 
 _PREFIX = struct.Struct(">BIQ")
 _VERSION = 1
