@@ -43,9 +43,9 @@ class Holder:
 def decide_register(operation: Register, view: View) -> Plan:
     """A new consumer at the position given, or the one that is known with its own."""
     stream = need_stream(view, operation.stream)
-    there = view.consumer(operation.reader, operation.name, stream.name)
-    if there is not None:
-        return Plan(there)
+    consumer = view.consumer(operation.reader, operation.name, stream.name)
+    if consumer is not None:
+        return Plan(consumer)
     check_readable(view, stream, operation.position)
     made = ConsumerRecord(
         operation.reader, operation.name, stream.name, operation.position, view.now_ms
@@ -61,13 +61,13 @@ def decide_move(operation: MovePosition, view: View) -> Plan:
 
 def _moved(operation: MovePosition, move: Move, view: View) -> ConsumerRecord:
     stream = need_stream(view, move.stream)
-    there = view.consumer(operation.reader, operation.name, stream.name)
-    if there is None:
+    consumer = view.consumer(operation.reader, operation.name, stream.name)
+    if consumer is None:
         raise _unknown(operation.reader, operation.name, stream.name)
-    position = there.position if move.position is None else move.position
-    if move.expect is not None and there.position not in (move.expect, position):
+    position = consumer.position if move.position is None else move.position
+    if move.expect is not None and consumer.position not in (move.expect, position):
         raise BadCall(
-            f"the {operation.reader} {operation.name!r} is at {there.position} in the stream "
+            f"the {operation.reader} {operation.name!r} is at {consumer.position} in the stream "
             f"{stream.name!r}, and was thought to be at {move.expect}: another consumer with this "
             "name moved it; give each its own name, or let only one of them run",
             code="conflict",
@@ -75,7 +75,7 @@ def _moved(operation: MovePosition, move: Move, view: View) -> ConsumerRecord:
         )
     if move.position is not None:
         check_readable(view, stream, position)
-    return ConsumerRecord(there.reader, there.name, stream.name, position, view.now_ms)
+    return ConsumerRecord(consumer.reader, consumer.name, stream.name, position, view.now_ms)
 
 
 def decide_forget(operation: ForgetConsumer, view: View) -> Plan:

@@ -48,36 +48,42 @@ def decide_take_over(operation: TakeQuery, view: View) -> Plan:
     A run that was itself taken over is fenced, so that a repeated request arriving late does not
     take the query back from the run that replaced it.
     """
-    there = view.query(operation.query)
-    if there is not None and there.run == operation.run:
-        return Plan(Taken(there.instance, there.marker))
-    if there is not None and view.run_instance(operation.query, operation.run) is not None:
+    query_record = view.query(operation.query)
+    if query_record is not None and query_record.run == operation.run:
+        return Plan(Taken(query_record.instance, query_record.marker))
+    if query_record is not None and view.run_instance(operation.query, operation.run) is not None:
         raise Fenced(
             f"the run {operation.run} of the query {operation.query!r} was taken over by the run "
-            f"{there.run} and cannot take the query back; start a new run",
+            f"{query_record.run} and cannot take the query back; start a new run",
             code="fenced",
         )
     # A query that was deleted counts on: an instance from before must not pass for a new one.
-    before = there.instance if there is not None else view.run_instance(operation.query, "") or 0
+    before = (
+        query_record.instance
+        if query_record is not None
+        else view.run_instance(operation.query, "") or 0
+    )
     instance = Instance(before + 1)
     payload = msgspec.json.encode(TakeOver(operation.query, instance, operation.run))
     entry = control_entry(view, "take over", (task_log_tag(operation.query),), payload, instance)
-    name = operation.name if operation.name is not None or there is None else there.name
-    marker = there.marker if there is not None else None
+    name = (
+        operation.name if operation.name is not None or query_record is None else query_record.name
+    )
+    marker = query_record.marker if query_record is not None else None
     return Plan(
         Taken(instance, marker),
         (entry,),
-        query=_taken(operation, there, name, instance),
+        query=_taken(operation, query_record, name, instance),
         run=(operation.query, operation.run, instance),
     )
 
 
 def _taken(
-    operation: TakeQuery, there: QueryRecord | None, name: str | None, instance: Instance
+    operation: TakeQuery, query_record: QueryRecord | None, name: str | None, instance: Instance
 ) -> QueryRecord:
-    if there is None:
+    if query_record is None:
         return QueryRecord(operation.query, name, instance, operation.run)
-    return msgspec.structs.replace(there, name=name, instance=instance, run=operation.run)
+    return msgspec.structs.replace(query_record, name=name, instance=instance, run=operation.run)
 
 
 def control_entry(
@@ -139,10 +145,10 @@ def _traces(view: View, query: QueryId) -> Removal:
     heads = (view.head(lsn) for lsn in view.waiting(query))
     waiting = [(head.tags[0], head.lsn) for head in heads if head is not None]
     offsets = []
-    found = view.first_offsets(query, BatchId(0))
-    while found is not None:
-        offsets.append((query, found[0]))
-        found = view.first_offsets(query, BatchId(found[0] + 1))
+    offsets_entry = view.first_offsets(query, BatchId(0))
+    while offsets_entry is not None:
+        offsets.append((query, offsets_entry[0]))
+        offsets_entry = view.first_offsets(query, BatchId(offsets_entry[0] + 1))
     consumers = tuple(
         (each.reader, each.name, each.stream)
         for each in view.consumers()

@@ -35,11 +35,11 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     record = view.query(marker.query)
     assert record is not None  # check_instance has seen it
     payload = msgspec.json.encode(marker)
-    there = view.marked(marker.query, marker.batch)
-    if there is not None:
-        if _is_same(marker, there, view):
-            return Plan(there)
-        raise _already_marked(marker, f"batch {marker.batch} has another marker at {there}")
+    marked_at = view.marked(marker.query, marker.batch)
+    if marked_at is not None:
+        if _is_same(marker, marked_at, view):
+            return Plan(marked_at)
+        raise _already_marked(marker, f"batch {marker.batch} has another marker at {marked_at}")
     if record.marker is not None and record.marker.batch >= marker.batch:
         raise _already_marked(
             marker, f"batch {record.marker.batch} is marked at {record.marker.lsn}"
@@ -68,8 +68,8 @@ def decide_marker(operation: Mark, view: View) -> Plan:
 
 def _copied(operation: Mark, record: QueryRecord) -> BatchId | None:
     """The last batch that the checkpoint location has; what was once copied stays copied."""
-    told = [batch for batch in (operation.copied, record.copied) if batch is not None]
-    return max(told, default=None)
+    known_batches = [batch for batch in (operation.copied, record.copied) if batch is not None]
+    return max(known_batches, default=None)
 
 
 def _named(marker: Marker) -> tuple[Lsn, ...]:
@@ -93,7 +93,7 @@ def _already_marked(marker: Marker, fact: str) -> BadCall:
 def _named_entries(marker: Marker, view: View) -> dict[StreamName, list[Head]]:
     """The heads of everything the marker names, per stream in the order of the writes."""
     seen: set[Lsn] = set()
-    found: dict[StreamName, list[Head]] = {}
+    heads_of_streams: dict[StreamName, list[Head]] = {}
     for write in marker.writes:
         stream = need_stream(view, write.stream)
         stamp = Stamp(marker.query, marker.instance, marker.batch, write.partition, write.attempt)
@@ -102,8 +102,8 @@ def _named_entries(marker: Marker, view: View) -> dict[StreamName, list[Head]]:
             _check_entry(write, lsn, head, stamp, repeated=lsn in seen)
             assert head is not None  # _check_entry has seen it
             seen.add(lsn)
-            found.setdefault(write.stream, []).append(head)
-    return found
+            heads_of_streams.setdefault(write.stream, []).append(head)
+    return heads_of_streams
 
 
 def _check_entry(

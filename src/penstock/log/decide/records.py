@@ -30,9 +30,9 @@ def decide_record(operation: AppendRecord, view: View) -> Plan:
     _check_tags(operation)
     producer = _producer(operation)
     if producer is not None and operation.seq is not None:
-        there = view.recorded(producer, operation.seq)
-        if there is not None:
-            return Plan(there)
+        recorded_at = view.recorded(producer, operation.seq)
+        if recorded_at is not None:
+            return Plan(recorded_at)
         _check_window(operation, view.last_recorded(producer))
     if operation.expect is not None:
         _check_expected(*operation.expect, view)

@@ -27,8 +27,8 @@ from penstock.model.schema import check_added, to_ddl
 
 def decide_stream(operation: CreateStream, view: View) -> Plan:
     """A new stream, or the one that is there if it is the same."""
-    there = view.stream(operation.name)
-    if there is None:
+    stream = view.stream(operation.name)
+    if stream is None:
         substreams = 1 if operation.substreams is None else operation.substreams
         if not 1 <= substreams <= SUBSTREAMS_MAX:
             raise BadCall(
@@ -46,12 +46,12 @@ def decide_stream(operation: CreateStream, view: View) -> Plan:
         return Plan(StreamMade(made, created=True), stream=made)
     differs = []
     # A writer from before a column was added goes on as it was.
-    if operation.schema not in (there.schema, *there.versions):
-        differs.append(f"its columns are {_ddl(there.schema)}, not {_ddl(operation.schema)}")
-    if operation.substreams is not None and operation.substreams != there.substreams:
-        differs.append(f"it has {there.substreams} substreams, not {operation.substreams}")
-    if operation.key is not None and operation.key != there.key:
-        differs.append(f"its key is {list(there.key)}, not {list(operation.key)}")
+    if operation.schema not in (stream.schema, *stream.versions):
+        differs.append(f"its columns are {_ddl(stream.schema)}, not {_ddl(operation.schema)}")
+    if operation.substreams is not None and operation.substreams != stream.substreams:
+        differs.append(f"it has {stream.substreams} substreams, not {operation.substreams}")
+    if operation.key is not None and operation.key != stream.key:
+        differs.append(f"its key is {list(stream.key)}, not {list(operation.key)}")
     if differs:
         raise BadCall(
             f"the stream {operation.name!r} is there and differs: {'; '.join(differs)}; "
@@ -59,26 +59,26 @@ def decide_stream(operation: CreateStream, view: View) -> Plan:
             code="stream_differs",
             status=409,
         )
-    return Plan(StreamMade(there, created=False))
+    return Plan(StreamMade(stream, created=False))
 
 
 def decide_alter(operation: AlterStream, view: View) -> Plan:
     """The stream with what was asked for; asking for what it has changes nothing."""
-    there = need_stream(view, operation.name)
-    altered = there
-    if operation.schema is not None and operation.schema != there.schema:
-        check_added(_schema(there.schema), _schema(operation.schema), there.name)
+    stream = need_stream(view, operation.name)
+    altered = stream
+    if operation.schema is not None and operation.schema != stream.schema:
+        check_added(_schema(stream.schema), _schema(operation.schema), stream.name)
         altered = msgspec.structs.replace(
-            altered, schema=operation.schema, versions=(*there.versions, there.schema)
+            altered, schema=operation.schema, versions=(*stream.versions, stream.schema)
         )
-    if operation.substreams is not None and operation.substreams != there.substreams:
-        _check_growth(there, operation.substreams)
+    if operation.substreams is not None and operation.substreams != stream.substreams:
+        _check_growth(stream, operation.substreams)
         altered = msgspec.structs.replace(
-            altered, substreams=operation.substreams, turns=(*there.turns, end_of(view, there))
+            altered, substreams=operation.substreams, turns=(*stream.turns, end_of(view, stream))
         )
     if operation.retention is not None:
         altered = msgspec.structs.replace(altered, retention=operation.retention)
-    return Plan(altered, stream=None if altered == there else altered)
+    return Plan(altered, stream=None if altered == stream else altered)
 
 
 def _ddl(schema: bytes) -> str:
