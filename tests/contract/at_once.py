@@ -16,8 +16,7 @@ from hypothesis.stateful import rule
 from contract.changing import Changing
 from contract.histories import SUBSTREAMS_MAX, client, query, stream, tag
 from penstock.errors import PenstockError
-from penstock.log.contract import AppendRecord, Operation
-from penstock.log.upkeep import AlterStream
+from penstock.log.operations import AlterStream, AppendRecord, Operation
 from penstock.model.ids import Lsn, StreamName
 from support.log.drafts import draft, rows, take
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from contract.histories import SUBSTREAMS, SUBSTREAMS_MAX, Histories, client, query, stream
-from penstock.log.upkeep import (
+from penstock.log.operations import (
     AlterStream,
     DeleteQuery,
     DeleteStream,
@@ -16,8 +16,8 @@ from penstock.log.upkeep import (
     Register,
     ResetQuery,
     SweepStream,
-    stream_point,
 )
+from penstock.log.state import stream_point
 from penstock.model.ids import Lsn, QueryId, StreamName
 from support.log.drafts import make
 

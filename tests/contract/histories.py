@@ -17,9 +17,16 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from contract.conftest import Opening
 from penstock.errors import PenstockError
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import AppendRecord, Mark, Operation, SetAux
+from penstock.log.operations import (
+    AppendRecord,
+    Mark,
+    Operation,
+    SetAux,
+    TrimQuery,
+    TrimStream,
+    TrimTag,
+)
 from penstock.log.reading.visible import Range, check_position, entries_in, latest
-from penstock.log.upkeep import TrimQuery, TrimStream, TrimTag
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
 from support.log.backends import Backend
 from support.log.drafts import draft, files, make, mark, pending, rows, stamp, take, values_of

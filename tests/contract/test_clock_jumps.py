@@ -11,16 +11,16 @@ import pytest
 
 from penstock.errors import Fenced
 from penstock.log import invariants
+from penstock.log.address import log_address
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.backends.jetstream import follower
-from penstock.log.backends.jetstream.address import log_address
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.replay import Delivered
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import AppendRows
+from penstock.log.operations import AlterStream, AppendRows, Move, MovePosition, Register
 from penstock.log.reading.visible import earliest, latest, position_at
 from penstock.log.retention.collector import Collector
-from penstock.log.upkeep import AlterStream, Move, MovePosition, Register, Retention
+from penstock.log.state import Retention
 from penstock.model.ids import Lsn, StreamName
 from penstock.settings.server import Settings
 from penstock.testing.clock import ManualClock

@@ -10,11 +10,10 @@ import pytest
 
 from penstock.errors import BadCall, Fenced, PenstockError
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import AppendRecord, Operation, SetAux
 from penstock.log.decide.records import AUX_BYTES_MAX, TAGS_MAX
+from penstock.log.operations import AppendRecord, Operation, SetAux, TrimStream, TrimTag
 from penstock.log.reading.visible import Range, entries_in, latest
-from penstock.log.upkeep import TrimStream, TrimTag
-from penstock.model.ids import Lsn, StreamName
+from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
 from support.log.backends import Backend
 from support.log.drafts import draft, files, make, mark, pending, rows, take, values_of
 
@@ -101,18 +100,41 @@ def test_of_two_that_take_a_query_over_at_once_each_gets_its_own_instance(
     assert all(isinstance(each, Fenced) for each in taken if isinstance(each, BaseException))
 
 
-def test_markers_of_an_old_and_a_new_instance_sent_at_once_never_both_count(
+def test_a_marker_sent_at_once_with_a_take_over_counts_only_if_it_comes_before_it_in_the_log(
     backend: Backend, one: LocalLog, other: LocalLog
 ) -> None:
     one.run(make())
-    for turn in range(10):
-        instance = one.run(take(run=f"one-{turn}")).instance
+    last_marked = None
+    for batch in range(10):
+        instance = one.run(take(run=f"one-{batch}")).instance
         backend.settle()
-        marking = one.submit(mark(instance=instance, batch=turn))
-        taking = other.submit(take(run=f"other-{turn}"))
-        assert taking.result(20).instance == instance + 1
-        error = marking.exception(20)
-        assert error is None or isinstance(error, Fenced)
+        marking = one.submit(mark(instance=instance, batch=batch))
+        taking = other.submit(take(run=f"other-{batch}"))
+        taken, error = taking.result(20), marking.exception(20)
+        assert taken.instance == instance + 1
+        backend.settle()
+        with other.reading() as view:
+            marked_at = view.marked(QueryId("q"), BatchId(batch))
+            task_log = list(view.tagged("t/q"))
+        if error is None:
+            assert marked_at == marking.result() == task_log[-2], "before the take-over"
+            assert (taken.marker.lsn, taken.marker.batch) == (marked_at, batch)
+        else:
+            assert isinstance(error, Fenced)
+            assert marked_at is None
+            assert taken.marker == last_marked, "the new instance knows of no marker of the old one"
+        # From the take-over on the old instance marks nothing, not even what it has marked.
+        with pytest.raises(Fenced):
+            one.run(mark(instance=instance, batch=batch))
+        if error is not None:
+            other.run(mark(instance=instance + 1, batch=batch))
+            backend.settle()
+        with other.reading() as view:
+            record = view.query(QueryId("q"))
+            assert record is not None
+            last_marked = record.marker
+            assert last_marked is not None
+            assert last_marked.batch == batch
     backend.check()
 
 

@@ -18,8 +18,7 @@ from penstock.log.backends.jetstream.connection import ApiError
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.replay import open_operation
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import AppendRecord
-from penstock.log.upkeep import TrimTag
+from penstock.log.operations import AppendRecord, TrimTag
 from penstock.model.ids import Lsn
 from penstock.testing.nats_servers import NatsServers
 from support.log.backends import JetStreamBackend

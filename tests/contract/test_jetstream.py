@@ -11,15 +11,14 @@ import pytest
 from msgspec.structs import asdict
 
 from penstock.errors import BadCall, Damaged, TryAgain
+from penstock.log.address import log_address
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.backends.jetstream import log as jetstream_log
-from penstock.log.backends.jetstream.address import log_address
 from penstock.log.backends.jetstream.codec import OperationId, messages
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.replay import open_operation
 from penstock.log.backends.jetstream.stream import Agreed, create_stream
-from penstock.log.contract import AppendRecord
-from penstock.log.upkeep import TrimStream, TrimTag
+from penstock.log.operations import AppendRecord, TrimStream, TrimTag
 from penstock.model.ids import Lsn, StreamName
 from penstock.settings.server import Settings
 from penstock.testing.nats_servers import NatsServers

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from penstock.errors import TryAgain
+from penstock.log.address import log_address
 from penstock.log.backends.jetstream import codec
-from penstock.log.backends.jetstream.address import log_address
 from penstock.log.backends.jetstream.codec import OperationId, messages
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.replay import log_version
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import AppendRecord, Operation
+from penstock.log.operations import AppendRecord, Operation
 from penstock.testing.nats_servers import NatsServers
 from support.log.backends import content, wait_for
 from support.log.drafts import draft, make, rows, take

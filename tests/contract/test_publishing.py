@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import TryAgain
+from penstock.log.address import log_address
 from penstock.log.backends.jetstream import publisher
-from penstock.log.backends.jetstream.address import log_address
 from penstock.log.backends.jetstream.in_flight import Waiting
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.publisher import Publisher

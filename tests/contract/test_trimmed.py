@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from penstock.errors import BadCall
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import AppendRecord, Mark
-from penstock.log.reading.subscription import Subscription
-from penstock.log.upkeep import (
+from penstock.log.operations import (
+    AppendRecord,
     DeleteQuery,
     DeleteStream,
+    Mark,
     Reclaim,
     ResetQuery,
     TrimQuery,
     TrimStream,
     TrimTag,
 )
+from penstock.log.reading.subscription import Subscription
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
 from support.log.backends import Backend
 from support.log.drafts import draft, files, make, mark, pending, rows, stamp, take

@@ -18,10 +18,9 @@ import pytest
 from penstock.client import Client
 from penstock.errors import Fenced, TryAgain
 from penstock.log import invariants
-from penstock.log.backends.jetstream.address import log_address
+from penstock.log.address import log_address
 from penstock.log.backends.jetstream.log import PURGE_VERSION, JetStreamLog
-from penstock.log.contract import AppendRecord
-from penstock.log.upkeep import TrimStream
+from penstock.log.operations import AppendRecord, TrimStream
 from penstock.model.ids import Lsn, StreamName
 from penstock.settings.server import Settings
 from penstock.testing.nats_servers import NatsServers, nats_program

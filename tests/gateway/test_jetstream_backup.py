@@ -13,13 +13,12 @@ import pytest
 from penstock.client import Client
 from penstock.errors import Damaged
 from penstock.log import invariants
+from penstock.log.address import log_address
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.backends.jetstream.address import log_address
 from penstock.log.backends.jetstream.codec import OperationId, messages
 from penstock.log.backends.jetstream.log import JetStreamLog
-from penstock.log.contract import AppendRows
+from penstock.log.operations import AppendRows, TrimStream
 from penstock.log.store.backup import restore, write_backup
-from penstock.log.upkeep import TrimStream
 from penstock.model.ids import StreamName
 from penstock.settings.server import Settings
 from penstock.testing.nats_servers import NatsServers

@@ -9,7 +9,7 @@ import pytest
 from penstock.client import Client
 from penstock.errors import BadCall
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import AppendRecord
+from penstock.log.operations import AppendRecord
 from penstock.log.reading.record_pages import trim_bound
 from penstock.model.ids import Lsn
 from support.servers.http_server import Served

@@ -9,8 +9,7 @@ import pytest
 from penstock.client import Client
 from penstock.errors import BadCall
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import AppendRecord
-from penstock.log.upkeep import TrimTag
+from penstock.log.operations import AppendRecord, TrimTag
 from support.servers.http_server import Served
 
 

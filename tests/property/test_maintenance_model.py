@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from penstock.errors import PenstockError
-from penstock.log.contract import Mark
-from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
-from penstock.log.reading.visible import Range, page
-from penstock.log.upkeep import (
+from penstock.log.operations import (
     AlterStream,
     DeleteQuery,
     DeleteStream,
     ForgetConsumer,
+    Mark,
     Move,
     MovePosition,
     Reclaim,
@@ -28,8 +26,10 @@ from penstock.log.upkeep import (
     SweepStream,
     TrimQuery,
     TrimStream,
-    stream_point,
 )
+from penstock.log.reading.recovery import checkpoint_of, file_bytes
+from penstock.log.reading.visible import Range, page
+from penstock.log.state import stream_point
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
 from penstock.model.schema import schema_of
 from support.log.drafts import SCHEMA, make, take

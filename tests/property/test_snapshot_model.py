@@ -14,11 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import AppendFiles, FileDraft, Mark
-from penstock.log.reading.checkpoint import file_bytes
-from penstock.log.reading.state import state_of
+from penstock.log.operations import AppendFiles, FileDraft, Mark, ResetQuery
+from penstock.log.reading.recovery import file_bytes, state_of
 from penstock.log.retention.due import steps
-from penstock.log.upkeep import ResetQuery
 from penstock.model.ids import BatchId, FilePath, Instance, QueryId
 from penstock.model.marker import FileRef, Snapshot, SnapshotFile
 from penstock.settings.server import Settings

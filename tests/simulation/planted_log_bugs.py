@@ -8,24 +8,18 @@ from typing import Any
 import msgspec
 
 from penstock.errors import PenstockError
-from penstock.log.backends.embedded.writer import decided
 from penstock.log.backends.jetstream.replay import Delivered
-from penstock.log.contract import (
-    AppendFiles,
-    AppendPending,
-    Mark,
-    Operation,
-    QueryRecord,
-    StreamRecord,
-)
+from penstock.log.backends.outcomes import decided
+from penstock.log.operations import AppendFiles, AppendPending, Mark, Operation, TrimStream
+from penstock.log.plan import ProducerRecord
 from penstock.log.raw.classify import Classifier, Saved, Verdict
 from penstock.log.raw.entry_facts import Marks
 from penstock.log.raw.repeats import Duplicates
 from penstock.log.reading.visible import latest
 from penstock.log.retention.due import steps
+from penstock.log.state import QueryRecord, StreamRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import TrimStream
-from penstock.log.view import Place, ProducerRecord
+from penstock.log.view import Place
 from penstock.model.ids import Instance, Lsn, QueryId
 from penstock.model.marker import Write
 from penstock.settings.server import Settings

@@ -8,10 +8,18 @@ from typing import Any
 import msgspec
 
 from penstock.errors import PenstockError
-from penstock.log.contract import AppendRows, Operation, StreamRecord
+from penstock.log.operations import (
+    AlterStream,
+    AppendRows,
+    DeleteQuery,
+    DeleteStream,
+    Operation,
+    ResetQuery,
+    Shape,
+)
+from penstock.log.plan import Plan
+from penstock.log.state import StreamRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import AlterStream, DeleteQuery, DeleteStream, ResetQuery, Shape
-from penstock.log.view import Plan
 from penstock.model.ids import Lsn
 from simulation.log.actors import LogParts
 from simulation.log.producers_and_queries import Producer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log.backends.jetstream.address import log_address
+from penstock.log.address import log_address
 from penstock.testing.nats_servers import NatsServers, nats_program
 from penstock_lab.measure import query_groups as groups
 from penstock_lab.measure.killed_driver import Answered, Size, Trial

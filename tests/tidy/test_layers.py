@@ -45,12 +45,29 @@ LAB_MAY_IMPORT: dict[str, set[str]] = {
     "suites": {"baselines", "experiment", "measure", "percentiles", "queries", "workloads"},
 }
 NOT_FOR_THE_LAB = {"cli", "gateway"}
-# The log's public modules, which is all that a task graph without Spark runs on.
-PUBLIC_LOG = (
-    *("contract", "operations", "upkeep", "raw", "reading.subscription"),
-    *("backends.local", "backends.embedded.log", "backends.jetstream.log"),
-    "backends.jetstream.address",
-)
+# The log's parts; its modules that are in no sub-package are parts of their own.
+LOG_WORDS = {"contract", "operations", "plan", "retired_operations", "state", "view", "address"}
+LOG_MAY_IMPORT: dict[str, set[str]] = {
+    **dict.fromkeys(LOG_WORDS, LOG_WORDS),
+    "decide": LOG_WORDS,
+    "store": {*LOG_WORDS, "decide"},
+    "raw": {*LOG_WORDS, "decide"},
+    "reading": {*LOG_WORDS, "decide", "store"},
+    "backends": {*LOG_WORDS, "decide", "store", "reading"},
+    "retention": {*LOG_WORDS, "decide", "store", "reading", "backends"},
+    "opening": {*LOG_WORDS, "backends"},
+    "invariants": {*LOG_WORDS, "decide", "store", "backends"},
+}
+# What the laboratory may use of the log, as its docstring says.
+LOG_FOR_THE_LAB = {
+    f"penstock.log.{name}"
+    for name in (
+        *("contract", "operations", "opening", "address", "backends.local"),
+        *("raw.classify", "raw.entry_facts", "raw.repeats", "reading.subscription"),
+    )
+}
+JETSTREAM = "penstock.log.backends.jetstream"
+EMBEDDED = "penstock.log.backends.embedded"
 PACKAGES = {"penstock": modules, "penstock_lab": lab_modules}
 
 
@@ -95,6 +112,56 @@ def test_every_part_has_its_layer_written_down() -> None:
     assert lab_parts == LAB_MAY_IMPORT.keys()
 
 
+def log_part(name: str) -> str:
+    return name.split(".")[2]
+
+
+@pytest.mark.parametrize("part", sorted(LOG_MAY_IMPORT))
+def test_a_part_of_the_log_imports_only_the_parts_below_it(part: str) -> None:
+    wrong = {
+        (module.name, used)
+        for module in modules()
+        if module.name.startswith("penstock.log.") and log_part(module.name) == part
+        for used in module.imports()
+        if used.startswith("penstock.log.")
+        and log_part(used) in LOG_MAY_IMPORT.keys() - LOG_MAY_IMPORT[part] - {part}
+    }
+    assert not wrong
+
+
+def test_every_part_of_the_log_has_its_layer_written_down() -> None:
+    parts = {log_part(m.name) for m in modules() if m.name.startswith("penstock.log.")}
+    assert parts == LOG_MAY_IMPORT.keys()
+
+
+def users_of(package: str) -> set[str]:
+    """Modules outside the package that import something of it, lazily too."""
+    return {
+        module.name
+        for module in (*modules(), *lab_modules())
+        if not module.name.startswith(package)
+        and any(name.startswith(package) for name in module.imports())
+    }
+
+
+def test_each_backend_is_imported_by_the_opening_door_alone() -> None:
+    assert users_of(JETSTREAM) == users_of(EMBEDDED) == {"penstock.log.opening"}
+
+
+def test_the_laboratory_uses_only_the_public_modules_of_the_log() -> None:
+    known = {module.name for module in modules()}
+    wrong = {
+        (module.name, used)
+        for module in lab_modules()
+        for used in module.imports() & known
+        if used.startswith("penstock.log.") and used not in LOG_FOR_THE_LAB
+    }
+    assert not wrong
+    text = next(module for module in modules() if module.name == "penstock.log")
+    page = ast.get_docstring(text.tree) or ""
+    assert not [name for name in LOG_FOR_THE_LAB if f"`{name[13:]}`" not in page]
+
+
 def test_the_product_imports_nothing_of_the_laboratory_or_the_tests() -> None:
     others = {"penstock_lab", "support", "simulation"}
     wrong = [m.name for m in modules() if {name.split(".")[0] for name in m.imports()} & others]
@@ -103,23 +170,6 @@ def test_the_product_imports_nothing_of_the_laboratory_or_the_tests() -> None:
 
 def test_the_laboratory_uses_the_product_without_its_command_line_and_its_server() -> None:
     wrong = [m.name for m in lab_modules() if parts_imported(m, "penstock") & NOT_FOR_THE_LAB]
-    assert not wrong
-
-
-def test_a_task_graph_uses_the_public_modules_of_the_log_alone() -> None:
-    public = tuple(f"penstock.log.{name}." for name in PUBLIC_LOG)
-    wrong = {
-        module.name: extra
-        for module in lab_modules()
-        if module.name.startswith("penstock_lab.baselines.task_graph")
-        and (
-            extra := {
-                name
-                for name in module.imports()
-                if name.startswith("penstock.log.") and not f"{name}.".startswith(public)
-            }
-        )
-    }
     assert not wrong
 
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 import msgspec
 
-from penstock.log.contract import Commit, StreamRecord
 from penstock.log.reading.commits import CommitIndex, last_commit_where
+from penstock.log.state import Commit, StreamRecord
 from penstock.model.ids import Lsn
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from penstock.clock import Clock
-from penstock.log.upkeep import Move, MovePosition
+from penstock.log.operations import Move, MovePosition
 from penstock.model.ids import Instance, Lsn, QueryId, StreamName
 
 LAG = 3

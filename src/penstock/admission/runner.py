@@ -14,11 +14,12 @@ from penstock.admission.read_positions import Asker, ReadPositions
 from penstock.clock import Clock
 from penstock.errors import PenstockError
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import Operation
-from penstock.log.decide.rows import check_instance, need_stream
+from penstock.log.decide.fence import check_instance
+from penstock.log.decide.need import need_stream
+from penstock.log.operations import Move, MovePosition, Operation, Register
 from penstock.log.reading.visible import check_position, latest
+from penstock.log.state import ConsumerRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import ConsumerRecord, Move, MovePosition, Register
 
 _LOG = logging.getLogger("penstock.admission")
 

@@ -10,7 +10,7 @@ import click
 
 from penstock.errors import PenstockError
 from penstock.gateway.server import Address, Server, run
-from penstock.log.backends.jetstream.address import log_address
+from penstock.log.address import log_address
 from penstock.settings.server import settings_from
 
 

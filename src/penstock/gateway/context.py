@@ -14,10 +14,11 @@ from penstock.admission.runner import AdmissionRunner
 from penstock.clock import Clock
 from penstock.gateway.in_flight import InFlight
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import Operation, StreamRecord
-from penstock.log.decide.rows import need_stream
+from penstock.log.decide.need import need_stream
+from penstock.log.operations import Operation
 from penstock.log.reading.schemas import StreamSchemas
 from penstock.log.retention.collector import Collector
+from penstock.log.state import StreamRecord
 from penstock.log.store.view import StoreView
 from penstock.model.ids import StreamName
 from penstock.settings.server import Settings

@@ -12,8 +12,9 @@ import xxhash
 from penstock.errors import BadCall
 from penstock.gateway import decode
 from penstock.gateway.parse import bad_request
-from penstock.log.contract import Draft, FileDraft, StreamRecord
+from penstock.log.operations import Draft, FileDraft
 from penstock.log.reading.schemas import StreamSchemas
+from penstock.log.state import StreamRecord
 from penstock.model.ids import FilePath, Substream
 from penstock.model.routing import split
 from penstock.model.schema import fit, same_shape, to_ddl

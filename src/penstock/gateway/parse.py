@@ -12,8 +12,16 @@ import msgspec
 from aiohttp import web
 
 from penstock.errors import BadCall
-from penstock.log.store.layout import KEY_TEXT_BYTES_MAX
-from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, file_path, stream_name
+from penstock.model.ids import (
+    KEY_TEXT_BYTES_MAX,
+    BatchId,
+    Instance,
+    Lsn,
+    QueryId,
+    StreamName,
+    file_path,
+    stream_name,
+)
 from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
 from penstock.model.requests import NUMBER_MAX, MarkerBody
 

@@ -16,9 +16,9 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall
 from penstock.gateway.app import make_app
 from penstock.gateway.context import Gateway
-from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.backends.jetstream.address import LogAddress
+from penstock.log.address import LogAddress
 from penstock.log.backends.local import LocalLog
+from penstock.log.opening import open_log
 from penstock.settings.server import Settings
 
 READ_BUFFER_BYTES = 1 << 20
@@ -139,25 +139,6 @@ class Server:
         await asyncio.get_running_loop().run_in_executor(None, self.log.close)
 
 
-def open_log(
-    data: Path,
-    settings: Settings,
-    clock: Clock,
-    log_address: LogAddress | None,
-    *,
-    cut_damaged_tail: bool = False,
-) -> LocalLog:
-    """The log in the folder, or the one in JetStream with its index in the folder."""
-    if log_address is None:
-        return EmbeddedLog.open(data, settings, clock, cut_damaged_tail=cut_damaged_tail)
-    if cut_damaged_tail:
-        raise _bad("--cut-damaged-tail is for a log in its own folder; leave it out with --log")
-    # Its client is an extra that a server without --log does not need.
-    from penstock.log.backends.jetstream.log import JetStreamLog
-
-    return JetStreamLog.open(data, log_address, settings, clock)
-
-
 def run(
     data: Path,
     address: Address,
@@ -171,7 +152,7 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT; returns once everything is closed."""
     address.check()
-    log = open_log(data, settings, clock, log_address, cut_damaged_tail=cut_damaged_tail)
+    log = open_log(data, log_address, settings, clock, cut_damaged_tail=cut_damaged_tail)
     asyncio.run(_serve(Server(log, address, token, clock), on_start))
 
 

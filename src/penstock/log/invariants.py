@@ -23,12 +23,12 @@ from collections.abc import Iterator
 import msgspec
 
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import Entry, Head, QueryRecord, StreamRecord
+from penstock.log.contract import Entry, Head
 from penstock.log.decide.rows import substream_of
+from penstock.log.state import QueryRecord, StreamRecord, stream_point
 from penstock.log.store import layout
 from penstock.log.store.layout import lsn_of
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import stream_point
 from penstock.model.ids import BatchId, Lsn, QueryId, Substream, files_tag, offsets_batch
 from penstock.model.marker import Marker, TakeOver
 

@@ -1,4 +1,4 @@
-"""What a decision may look at, and the plan it makes.
+"""What a decision may look at: one consistent state of the log.
 
 A decision is a function of an operation and a `View`; it reads nothing else, writes nothing, and
 either returns a `Plan` or raises the refusal. The store carries plans out.
@@ -7,20 +7,21 @@ either returns a `Plan` or raises the refusal. The store carries plans out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from penstock.log.contract import (
+from penstock.log.contract import Entry, Head
+from penstock.log.plan import ProducerRecord
+from penstock.log.state import (
     Commit,
+    ConsumerRecord,
     Covered,
-    Entry,
-    Head,
+    DeletedStream,
     QueryRecord,
+    Reader,
+    Run,
     StoreRecord,
     StreamRecord,
 )
-from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Removal, Run
-from penstock.model.answers import Appended
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
 
@@ -130,54 +131,3 @@ class View(Protocol):
     def producers_until(self, stream: StreamRecord, last: Lsn) -> Iterator[str]:
         """Producers whose last append to the stream is at or before `last`."""
         ...
-
-
-@dataclass(frozen=True)
-class ProducerRecord:
-    """The last sequence of a producer on a stream, and what it was answered."""
-
-    sequence: int
-    answer: Appended
-
-
-@dataclass(frozen=True)
-class Showing:
-    """Index updates of one commit in one stream."""
-
-    stream_id: int
-    commit: Commit
-    covered: tuple[tuple[Substream, Covered], ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything one operation changes, to be applied as one. An empty plan changes nothing.
-
-    `offsets` is the entry that now holds the recorded offsets of a batch not yet marked; `mark`
-    ends that record of its batch and of all before it, and `named` are the entries it commits.
-    `stores` are what the marker says of the query's state stores, and `loosed` the entries that
-    were part of snapshots until then and are nobody's now.
-    """
-
-    answer: Any
-    entries: tuple[Entry, ...] = ()
-    stream: StreamRecord | None = None
-    showings: tuple[tuple[StreamName, Showing], ...] = ()
-    producer: tuple[int, str, ProducerRecord] | None = None
-    query: QueryRecord | None = None
-    run: tuple[QueryId, str, Instance] | None = None
-    mark: tuple[QueryId, BatchId, Lsn] | None = None
-    offsets: tuple[QueryId, BatchId, Lsn] | None = None
-    recorded: tuple[str, int, Lsn] | None = None
-    aux: tuple[Lsn, bytes] | None = None
-    named: tuple[Lsn, ...] = ()
-    stores: tuple[StoreRecord, ...] = ()
-    loosed: tuple[Lsn, ...] = ()
-    consumers: tuple[ConsumerRecord, ...] = ()
-    deleted: DeletedStream | None = None
-    removal: Removal | None = None
-
-    @property
-    def changes(self) -> bool:
-        one = (self.stream, self.query, self.aux, self.run, self.removal)
-        return bool(self.entries or self.consumers) or any(each is not None for each in one)

@@ -20,6 +20,8 @@ FilePath = NewType("FilePath", str)
 
 BEFORE_ALL = Lsn(0)
 
+KEY_TEXT_BYTES_MAX = 200
+"""Of a tag, a producer or any other text that the log keeps as part of a key."""
 SUBSTREAMS_MAX = 256
 NAME_CHARS_MAX = 120
 PATH_BYTES_MAX = 500

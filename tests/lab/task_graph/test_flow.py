@@ -14,9 +14,9 @@ import pytest
 from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import BadCall
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import AppendRecord, Entry
+from penstock.log.contract import Entry
+from penstock.log.operations import AppendRecord, TrimTag
 from penstock.log.reading.subscription import Subscription
-from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
 from penstock_lab.baselines.task_graph import follower, q4
 from penstock_lab.baselines.task_graph import task as task_module

@@ -9,8 +9,7 @@ import pytest
 
 from penstock.errors import BadCall
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import AppendRecord
-from penstock.log.upkeep import TrimTag
+from penstock.log.operations import AppendRecord, TrimTag
 from penstock_lab.baselines.task_graph.log_client import decode_entries
 from penstock_lab.baselines.task_graph.log_process import LogServer
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.log.contract import CreateStream, Operation
+from penstock.log.operations import CreateStream, Operation, Register
 from penstock.log.retention.due import steps
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import Register
 from penstock.model.ids import BEFORE_ALL, StreamName
 from penstock.settings.server import Settings
 from simulation.log.expected_entries import Truth

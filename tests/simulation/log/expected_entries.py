@@ -16,16 +16,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.log.contract import (
+from penstock.log.contract import Entry
+from penstock.log.operations import (
     AppendFiles,
     AppendRecord,
     AppendRows,
-    Entry,
+    DeleteQuery,
     Mark,
     Operation,
+    ResetQuery,
     TakeQuery,
 )
-from penstock.log.upkeep import DeleteQuery, ResetQuery
 from penstock.model.ids import Lsn
 from penstock.model.marker import Marker, TakeOver
 from penstock.model.task_records import Claim, Progress, decode_control

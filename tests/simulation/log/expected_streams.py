@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 
 import xxhash
 
-from penstock.log.contract import (
+from penstock.log.contract import Entry
+from penstock.log.operations import (
+    AlterStream,
     AppendPending,
     AppendRows,
     CreateStream,
-    Entry,
+    DeleteStream,
     Operation,
-    StreamRecord,
+    Register,
+    Shape,
 )
-from penstock.log.upkeep import AlterStream, ConsumerRecord, DeleteStream, Register, Shape
+from penstock.log.state import ConsumerRecord, StreamRecord
 from penstock.model.ids import BEFORE_ALL, Lsn
 from simulation.log.replica import Applied
 from simulation.release.setup import Violation

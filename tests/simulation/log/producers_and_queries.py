@@ -10,7 +10,7 @@ import xxhash
 
 from penstock.admission.cut import cut_batch
 from penstock.errors import BadCall, Fenced, PenstockError
-from penstock.log.contract import (
+from penstock.log.operations import (
     AppendFiles,
     AppendPending,
     AppendRecord,
@@ -18,13 +18,12 @@ from penstock.log.contract import (
     Draft,
     FileDraft,
     Mark,
-    QueryRecord,
-    StreamRecord,
+    Shape,
     TakeQuery,
 )
 from penstock.log.reading.visible import Range, check_position, entries_in, latest
+from penstock.log.state import QueryRecord, StreamRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import Shape
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import FileRef, Marker, Stamp, Write
 from simulation.log.expected_entries import Truth

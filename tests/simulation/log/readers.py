@@ -5,12 +5,20 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from penstock.log.contract import Entry, StreamRecord
-from penstock.log.raw.classify import Bounds, Classifier, Committed, Recall, Saved, Verdict
+from penstock.log.contract import Entry
+from penstock.log.operations import Move, MovePosition, Register, TrimTag
+from penstock.log.raw.classify import (
+    Bounds,
+    Classifier,
+    Committed,
+    Recall,
+    Saved,
+    Verdict,
+)
 from penstock.log.raw.entry_facts import Fact, fact_of
 from penstock.log.reading.visible import Range, entries_in, latest
+from penstock.log.state import StreamRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import Move, MovePosition, Register, TrimTag
 from penstock.model.ids import BEFORE_ALL, Lsn, StreamName, Substream
 from simulation.log.expected_entries import Truth
 from simulation.log.producers_and_queries import is_readable, stream_of, unexpected

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 import lmdb
 
 from penstock.errors import PenstockError
-from penstock.log.backends.embedded.writer import News, decided
 from penstock.log.backends.jetstream.codec import OperationId
 from penstock.log.backends.jetstream.replay import Delivered, Replay, Void
-from penstock.log.contract import Operation
+from penstock.log.backends.outcomes import News, decided
+from penstock.log.operations import Operation
+from penstock.log.plan import Plan
 from penstock.log.store.apply import Effects
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
-from penstock.log.view import Place, Plan
+from penstock.log.view import Place
 from penstock.model.ids import Lsn
 from simulation.log.setup import LogSetup
 

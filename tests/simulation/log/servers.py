@@ -15,7 +15,7 @@ from penstock.log.backends.jetstream.codec import (
     void_message,
 )
 from penstock.log.backends.jetstream.replay import Delivered, last_on, open_operation
-from penstock.log.contract import Operation
+from penstock.log.operations import Operation
 from penstock.model.ids import Lsn
 from simulation.log.replica import Applied, Replica
 from simulation.log.setup import LogSetup

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from penstock.log.backends.jetstream.purge import purges
 from penstock.log.backends.jetstream.replay import Delivered, open_operation
-from penstock.log.backends.jetstream.state_dump import Refill, begin_refill, chunks, is_whole, load
+from penstock.log.backends.jetstream.state_dump import Refill, begin_refill, chunks, load
+from penstock.log.store.refilling import is_whole
 from penstock.model.ids import Lsn
 from simulation.log.replica import Replica
 from simulation.release.setup import Violation

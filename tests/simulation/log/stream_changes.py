@@ -10,15 +10,19 @@ import pyarrow as pa
 import xxhash
 
 from penstock.errors import PenstockError
-from penstock.log.contract import (
+from penstock.log.operations import (
+    AlterStream,
     AppendFiles,
     AppendPending,
     AppendRows,
     CreateStream,
+    DeleteQuery,
+    DeleteStream,
     FileDraft,
     Mark,
     Operation,
-    StreamRecord,
+    Register,
+    ResetQuery,
     TakeQuery,
 )
 from penstock.log.reading.visible import (
@@ -29,15 +33,8 @@ from penstock.log.reading.visible import (
     entries_in,
     latest,
 )
+from penstock.log.state import Retention, StreamRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import (
-    AlterStream,
-    DeleteQuery,
-    DeleteStream,
-    Register,
-    ResetQuery,
-    Retention,
-)
 from penstock.model.ids import BEFORE_ALL, BatchId, FilePath, Instance, Lsn, QueryId, StreamName
 from penstock.model.marker import FileRef, Marker, Stamp, Write
 from simulation.log.expected_entries import Truth

@@ -7,10 +7,10 @@ on its task log alone.
 from __future__ import annotations
 
 from penstock.errors import PenstockError
-from penstock.log.contract import AppendRecord, StreamRecord
+from penstock.log.operations import AppendRecord, MovePosition
 from penstock.log.reading.visible import Range, entries_in, latest
+from penstock.log.state import StreamRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import MovePosition
 from penstock.model.ids import BEFORE_ALL, Instance, Lsn
 from penstock.model.task_records import Claim, Control, Progress, decode_control, encode_control
 from simulation.log.expected_entries import Truth

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from penstock.clock import Clock
 from penstock.log import invariants
+from penstock.log.address import log_address
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.backends.jetstream.address import log_address
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.local import LocalLog
 from penstock.log.store.layout import TABLES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import xxhash
 
-from penstock.log.contract import (
+from penstock.log.operations import (
     AppendFiles,
     AppendPending,
     AppendRows,

@@ -15,8 +15,8 @@ from penstock.admission.cut import Limits, cut_batch
 from penstock.errors import PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import Mark, Operation
-from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
+from penstock.log.operations import Mark, Operation
+from penstock.log.reading.recovery import checkpoint_of, file_bytes
 from penstock.log.reading.visible import Range, entries_in, latest, position_at
 from penstock.log.store.view import StoreView
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName, Substream

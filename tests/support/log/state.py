@@ -8,19 +8,22 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.log.contract import (
+from penstock.log.contract import Entry, Head
+from penstock.log.decide import decide
+from penstock.log.operations import Operation
+from penstock.log.plan import Plan, ProducerRecord
+from penstock.log.state import (
     Commit,
+    ConsumerRecord,
     Covered,
-    Entry,
-    Head,
-    Operation,
+    DeletedStream,
     QueryRecord,
+    Reader,
+    Run,
     StoreRecord,
     StreamRecord,
 )
-from penstock.log.decide import decide
-from penstock.log.upkeep import ConsumerRecord, DeletedStream, Reader, Run
-from penstock.log.view import Place, Plan, ProducerRecord
+from penstock.log.view import Place
 from penstock.model.ids import BEFORE_ALL, BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
 FIRST = Lsn(1)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.admission.cut import NO_LIMITS, Cut, CutReason, Limits, cut_batch
-from penstock.log.contract import Commit, StreamRecord
+from penstock.log.state import Commit, StreamRecord
 from penstock.model.ids import Lsn, StreamName
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.admission.read_positions import HEARD_S, KEEP_S, Asker, ReadPositions
-from penstock.log.upkeep import MovePosition
+from penstock.log.operations import MovePosition
 from penstock.model.ids import Instance, Lsn, QueryId, StreamName
 from penstock.testing.clock import ManualClock
 

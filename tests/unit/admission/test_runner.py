@@ -16,7 +16,7 @@ from penstock.admission.question import Answer, Input, QueryRun, Question
 from penstock.admission.runner import AdmissionRunner
 from penstock.errors import BadCall, Fenced
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import TakeQuery
+from penstock.log.operations import TakeQuery
 from penstock.model.ids import Instance, Lsn, QueryId, StreamName
 from penstock.testing.clock import ManualClock
 from support.log.drafts import draft, make, rows

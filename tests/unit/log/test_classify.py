@@ -8,7 +8,14 @@ import pytest
 
 from penstock.errors import BadCall, Bug
 from penstock.log.decide.records import RECORD_WINDOW
-from penstock.log.raw.classify import Bounds, Classifier, Committed, Recall, Saved, Verdict
+from penstock.log.raw.classify import (
+    Bounds,
+    Classifier,
+    Committed,
+    Recall,
+    Saved,
+    Verdict,
+)
 from penstock.log.raw.entry_facts import Fact, Marks, Plain, Raw, Takes
 from penstock.log.raw.repeats import STEP_MS_MAX, Duplicates
 from penstock.model.ids import Instance, Lsn

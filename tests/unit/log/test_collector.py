@@ -13,18 +13,19 @@ import pytest
 
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.backends.embedded.writer import unanswered
-from penstock.log.contract import Mark, Operation
-from penstock.log.reading.visible import earliest, latest
-from penstock.log.retention.collector import Collector
-from penstock.log.upkeep import (
+from penstock.log.backends.outcomes import unanswered
+from penstock.log.operations import (
     AlterStream,
     DeleteStream,
+    Mark,
     Move,
     MovePosition,
+    Operation,
     Register,
-    Retention,
 )
+from penstock.log.reading.visible import earliest, latest
+from penstock.log.retention.collector import Collector
+from penstock.log.state import Retention
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
 from penstock.settings.server import Settings
 from penstock.testing.clock import ManualClock

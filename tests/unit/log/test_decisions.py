@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import BadCall, Fenced
-from penstock.log.contract import Operation
 from penstock.log.decide import decide
+from penstock.log.operations import Operation
 from support.log.drafts import draft, make, mark, pending, rows, stamp, take
 from support.log.state import State, refused
 

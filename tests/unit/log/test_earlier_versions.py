@@ -17,11 +17,11 @@ from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.backends.jetstream.state_dump import load
 from penstock.log.backends.local import LocalLog
+from penstock.log.operations import DeleteQuery, TrimStream
 from penstock.log.reading.visible import Range, latest, page
 from penstock.log.retired_operations import Align, StartBarrier
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import DeleteQuery, TrimStream
 from penstock.model.ids import BEFORE_ALL, Instance, Lsn, QueryId, StreamName
 from support.log.backends import content
 from support.log.drafts import draft, files, mark, pending, rows, stamp, take, values_of

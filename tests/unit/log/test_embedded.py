@@ -14,12 +14,13 @@ import pytest
 from penstock.errors import BadCall, Damaged, PenstockError, TryAgain
 from penstock.log import decide as deciding
 from penstock.log import invariants
-from penstock.log.backends.embedded import writer
+from penstock.log.backends import outcomes
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import Operation
+from penstock.log.operations import Operation
+from penstock.log.plan import Plan
 from penstock.log.reading.visible import Range, entries_in, page
 from penstock.log.store import folder
-from penstock.log.view import Plan, View
+from penstock.log.view import View
 from penstock.model.ids import Lsn, StreamName
 from penstock.settings.server import Settings
 from support.log.drafts import draft, make, mark, pending, rows, take, values_of
@@ -45,7 +46,7 @@ class Gate:
             self.opened.wait(60)
             return decide(operation, view)
 
-        monkeypatch.setattr(writer, "decide", gated)
+        monkeypatch.setattr(outcomes, "decide", gated)
 
 
 def test_operations_that_queue_up_share_a_sync(
@@ -131,7 +132,7 @@ def test_a_fault_of_our_own_in_a_decision_spares_the_others(
         def fails(*_: object) -> Plan:
             raise ZeroDivisionError("oh")
 
-        broken.setattr(writer, "decide", fails)
+        broken.setattr(outcomes, "decide", fails)
         with pytest.raises(PenstockError, match="deciding failed: ZeroDivisionError") as caught:
             log.run(rows(draft(0, 1)))
         assert caught.value.act == "report this"

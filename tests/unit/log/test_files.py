@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import BadCall, Fenced
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
+from penstock.log.reading.recovery import checkpoint_of, file_bytes
 from penstock.log.store import probe
 from penstock.model.answers import RecordedOffsets
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId

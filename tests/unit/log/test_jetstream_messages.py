@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadCall, Fenced
+from penstock.log.address import log_address
 from penstock.log.backends.jetstream import codec
-from penstock.log.backends.jetstream.address import log_address
 from penstock.log.backends.jetstream.codec import (
     Message,
     Newer,
@@ -37,10 +37,9 @@ from penstock.log.backends.jetstream.replay import (
     log_version,
     open_operation,
 )
-from penstock.log.contract import AppendRecord, Operation, SetAux
+from penstock.log.operations import AppendRecord, Operation, SetAux, TrimTag
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
 from support.log.drafts import draft, files, make, mark, pending, rows, take
 

@@ -12,16 +12,17 @@ from penstock.admission.cut import cut_batch
 from penstock.errors import PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import CreateStream, Operation
-from penstock.log.reading.visible import current, earliest, latest
-from penstock.log.upkeep import (
+from penstock.log.operations import (
     AlterStream,
+    CreateStream,
     DeleteStream,
+    Operation,
     Register,
-    Retention,
     Shape,
     SweepStream,
 )
+from penstock.log.reading.visible import current, earliest, latest
+from penstock.log.state import Retention
 from penstock.model.ids import Lsn, StreamName
 from penstock.model.schema import schema_of
 from penstock.settings.server import Settings

@@ -13,13 +13,21 @@ import xxhash
 
 from penstock.errors import PenstockError
 from penstock.log.backends.jetstream import codec
-from penstock.log.contract import Entry, Head, Operation
+from penstock.log.contract import Entry, Head
 from penstock.log.decide import decide
-from penstock.log.raw.classify import Bounds, Classifier, Committed, Discarded, Recall, Verdict
+from penstock.log.operations import Operation
+from penstock.log.plan import Plan
+from penstock.log.raw.classify import (
+    Bounds,
+    Classifier,
+    Committed,
+    Discarded,
+    Recall,
+    Verdict,
+)
 from penstock.log.raw.entry_facts import Fact, fact_of
 from penstock.log.retired_operations import RetiredOperation
 from penstock.log.store import layout
-from penstock.log.view import Plan
 from penstock.model.ids import (
     Lsn,
     QueryId,

@@ -13,12 +13,11 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import Mark, Operation
-from penstock.log.reading.state import state_of
+from penstock.log.operations import DeleteQuery, Mark, Operation, ResetQuery, TrimQuery
+from penstock.log.reading.recovery import state_of
 from penstock.log.retention.due import steps
 from penstock.log.store import repair
 from penstock.log.store.layout import TABLES, Tables
-from penstock.log.upkeep import DeleteQuery, ResetQuery, TrimQuery
 from penstock.model.answers import StateInLog
 from penstock.model.ids import (
     BatchId,

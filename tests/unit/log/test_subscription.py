@@ -11,10 +11,9 @@ import pytest
 
 from penstock.errors import BadCall, Damaged
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import AppendRecord
+from penstock.log.operations import AppendRecord, TrimTag
 from penstock.log.reading.subscription import Subscriptions
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Lsn
 
 Told = Callable[[], None]

@@ -13,23 +13,30 @@ from penstock.admission.cut import Limits, cut_batch
 from penstock.errors import PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.contract import Mark, Operation
-from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
-from penstock.log.reading.visible import Range, check_position, earliest, latest, page
-from penstock.log.store import repair
-from penstock.log.store.layout import TABLES, Tables
-from penstock.log.store.view import StoreView
-from penstock.log.upkeep import (
+from penstock.log.operations import (
     DeleteQuery,
     ForgetConsumer,
+    Mark,
     Move,
     MovePosition,
+    Operation,
     Reclaim,
     Register,
     ResetQuery,
     TrimQuery,
     TrimStream,
 )
+from penstock.log.reading.recovery import checkpoint_of, file_bytes
+from penstock.log.reading.visible import (
+    Range,
+    check_position,
+    earliest,
+    latest,
+    page,
+)
+from penstock.log.store import repair
+from penstock.log.store.layout import TABLES, Tables
+from penstock.log.store.view import StoreView
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName
 from penstock.settings.server import Settings
 from penstock.testing.clock import ManualClock

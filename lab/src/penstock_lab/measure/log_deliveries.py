@@ -18,7 +18,7 @@ import msgspec
 
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug
-from penstock.log.contract import AppendRecord
+from penstock.log.operations import AppendRecord
 from penstock.model.ids import Lsn
 from penstock_lab.baselines.task_graph.graph_process import LogProcess
 from penstock_lab.baselines.task_graph.log_client import LogClient

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.clock import SYSTEM_CLOCK
-from penstock.log.contract import AppendRecord
+from penstock.log.operations import AppendRecord
 from penstock_lab.baselines.task_graph.logs import open_log
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import AppendRecord
+from penstock.log.operations import AppendRecord
 from penstock_lab.baselines.task_graph.logs import open_log
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.measure.log_sizes import stream_at

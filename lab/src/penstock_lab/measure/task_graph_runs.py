@@ -86,7 +86,7 @@ def _run(
     running = GraphRun(graph, host)
     try:
         sender = running.sender(rate, seconds, seed=seed, tick_ms=conditions.tick_ms)
-        sender.tell("go")
+        sender.tell(b"go")
         noted.told = told(sent_by(sender))
         quiet_s += 3 * graph.interval_ms / 1000
         noted.is_drained = running.wait_quiet(quiet_s, conditions.drain_s)

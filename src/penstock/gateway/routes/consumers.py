@@ -7,8 +7,9 @@ from aiohttp import web
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import bad_request, body_of, short_text, stream_in_path
+from penstock.log.operations import ForgetConsumer, Move, MovePosition, Register
 from penstock.log.reading.descriptions import NAMED_POSITIONS, consumer_list
-from penstock.log.upkeep import ConsumerRecord, ForgetConsumer, Move, MovePosition, Register
+from penstock.log.state import ConsumerRecord
 from penstock.model.answers import ForgottenStreams, MovedPositions, Position
 from penstock.model.ids import Lsn, StreamName, stream_name
 from penstock.model.requests import MovesBody, RegisterBody

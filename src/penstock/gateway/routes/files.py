@@ -16,9 +16,8 @@ from penstock.gateway.parse import (
     query_in_path,
     read_body,
 )
-from penstock.log.contract import AppendFiles
-from penstock.log.reading.checkpoint import checkpoint_of, file_bytes
-from penstock.log.reading.state import state_of
+from penstock.log.operations import AppendFiles
+from penstock.log.reading.recovery import checkpoint_of, file_bytes, state_of
 from penstock.model.answers import EntryPlaces
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, file_path
 from penstock.model.requests import NUMBER_MAX

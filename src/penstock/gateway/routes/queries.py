@@ -9,10 +9,9 @@ from aiohttp import web
 from penstock.gateway.context import gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import body_of, marker_of, number_in, query_in_path, short_text
-from penstock.log.contract import Mark, Taken, TakeQuery
-from penstock.log.decide.trims import need_query
+from penstock.log.decide.need import need_query
+from penstock.log.operations import DeleteQuery, Mark, ResetQuery, Taken, TakeQuery
 from penstock.log.reading.visible import marker_list, query_list
-from penstock.log.upkeep import DeleteQuery, ResetQuery
 from penstock.model.answers import Deleted, EntryPlace, NewInstance
 from penstock.model.ids import BatchId
 from penstock.model.requests import InstanceBody, MarkerBody

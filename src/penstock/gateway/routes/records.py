@@ -8,10 +8,9 @@ from penstock.errors import BadCall
 from penstock.gateway.context import gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import bad_request, body_of, number_in, read_body, short_text
-from penstock.log.contract import AppendRecord
 from penstock.log.decide.records import OWN_TAGS
+from penstock.log.operations import AppendRecord, Trimmed, TrimTag
 from penstock.log.reading.record_pages import record_page, trim_bound, trimmed_until
-from penstock.log.upkeep import Trimmed, TrimTag
 from penstock.model.answers import EntryPlace, TrimmedRecords
 from penstock.model.ids import Lsn
 from penstock.model.requests import TrimBody

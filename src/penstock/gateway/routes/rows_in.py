@@ -22,9 +22,9 @@ from penstock.gateway.parse import (
     short_text,
     stream_in_path,
 )
-from penstock.log.contract import AppendPending, AppendRows, StreamRecord
-from penstock.log.decide.rows import check_substream
-from penstock.log.upkeep import Shape
+from penstock.log.decide.need import check_substream
+from penstock.log.operations import AppendPending, AppendRows, Shape
+from penstock.log.state import StreamRecord
 from penstock.model.answers import Appended, EntryPlaces
 from penstock.model.ids import BatchId, Instance, Substream
 from penstock.model.marker import Stamp

@@ -12,9 +12,9 @@ from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.decode import ARROW, JSON_LINES
 from penstock.gateway.encode import arrow_to_lines
 from penstock.gateway.parse import bad_request, number_in, stream_in_path
-from penstock.log.contract import StreamRecord
 from penstock.log.reading.row_pages import RowPage, asked_range, empty_page, row_page
 from penstock.log.reading.visible import Cursor, Range, latest
+from penstock.log.state import StreamRecord
 from penstock.model.ids import Lsn
 
 _CURSOR = re.compile(r"(\d{1,18}):(\d{1,9})")

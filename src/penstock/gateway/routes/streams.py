@@ -9,10 +9,17 @@ from penstock.errors import BadCall
 from penstock.gateway.context import gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import bad_request, body_of, number_in, stream_in_path
-from penstock.log.contract import CreateStream, StreamMade, StreamRecord
+from penstock.log.operations import (
+    AlterStream,
+    CreateStream,
+    DeleteStream,
+    StreamMade,
+    Trimmed,
+    TrimStream,
+)
 from penstock.log.reading.descriptions import NAMED_POSITIONS, describe_stream, stream_list
 from penstock.log.reading.visible import position_at_time
-from penstock.log.upkeep import AlterStream, DeleteStream, Retention, Trimmed, TrimStream
+from penstock.log.state import Retention, StreamRecord
 from penstock.model.answers import Deleted, Position
 from penstock.model.ids import Lsn, StreamName
 from penstock.model.requests import AlterBody, StreamBody, TrimBody

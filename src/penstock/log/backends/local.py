@@ -11,9 +11,9 @@ from typing import Any
 import lmdb
 
 from penstock.clock import Clock
-from penstock.log.backends.embedded.writer import News, OnVisible
 from penstock.log.backends.keep_running import going_on
-from penstock.log.contract import Operation
+from penstock.log.backends.outcomes import News, OnVisible
+from penstock.log.operations import Operation
 from penstock.log.reading.subscription import Subscription, Subscriptions
 from penstock.log.store.folder import Folder
 from penstock.log.store.layout import Tables

@@ -8,9 +8,11 @@ with which that batch is run again.
 from __future__ import annotations
 
 from penstock.errors import BadCall
-from penstock.log.contract import AppendFiles, Entry, Head
-from penstock.log.decide.rows import check_instance
-from penstock.log.view import Plan, View
+from penstock.log.contract import Entry, Head
+from penstock.log.decide.fence import check_instance
+from penstock.log.operations import AppendFiles
+from penstock.log.plan import Plan
+from penstock.log.view import View
 from penstock.model.ids import BatchId, FilePath, files_tag, offsets_batch, snapshot_store
 from penstock.model.marker import FileRef, Marker
 

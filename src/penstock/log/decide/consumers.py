@@ -13,20 +13,11 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.contract import QueryRecord, StreamRecord
-from penstock.log.decide.rows import need_stream
-from penstock.log.reading.ends import end_of
-from penstock.log.upkeep import (
-    ConsumerRecord,
-    ForgetConsumer,
-    Move,
-    MovePosition,
-    Reader,
-    Register,
-    Removal,
-    stream_point,
-)
-from penstock.log.view import Plan, View
+from penstock.log.decide.need import check_readable, need_stream
+from penstock.log.operations import ForgetConsumer, Move, MovePosition, Register
+from penstock.log.plan import Plan, Removal
+from penstock.log.state import ConsumerRecord, QueryRecord, Reader
+from penstock.log.view import View
 from penstock.model.ids import Lsn, QueryId, StreamName
 from penstock.model.marker import Marker
 
@@ -49,36 +40,12 @@ class Holder:
         return f"the {self.reader} {self.name!r} at position {self.position}"
 
 
-def check_readable(view: View, stream: StreamRecord, position: Lsn, *, whose: str = "") -> None:
-    """Refuse a position that the stream no longer has, or does not have yet."""
-    point, end = view.trimmed(stream_point(stream.name)), end_of(view, stream)
-    if position < point:
-        raise BadCall(
-            f"the stream {stream.name!r} is trimmed up to {point}, and rows after {position} were "
-            f"asked for{whose}: those up to {point} are gone; start from {point}, the earliest "
-            "position, or restore a backup that has them",
-            code="trimmed",
-            status=410,
-        )
-    if position > end:
-        raise past_end(stream.name, position, end)
-
-
-def past_end(stream: StreamName, position: Lsn, end: Lsn) -> BadCall:
-    return BadCall(
-        f"the position {position} is past the end of the stream {stream!r}, which is {end}; ask "
-        "for at most that, or check that this is the log the position came from: one restored "
-        "from a backup lacks what came after it",
-        code="position_past_end",
-    )
-
-
 def decide_register(operation: Register, view: View) -> Plan:
     """A new consumer at the position given, or the one that is known with its own."""
     stream = need_stream(view, operation.stream)
-    there = view.consumer(operation.reader, operation.name, stream.name)
-    if there is not None:
-        return Plan(there)
+    consumer = view.consumer(operation.reader, operation.name, stream.name)
+    if consumer is not None:
+        return Plan(consumer)
     check_readable(view, stream, operation.position)
     made = ConsumerRecord(
         operation.reader, operation.name, stream.name, operation.position, view.now_ms
@@ -94,13 +61,13 @@ def decide_move(operation: MovePosition, view: View) -> Plan:
 
 def _moved(operation: MovePosition, move: Move, view: View) -> ConsumerRecord:
     stream = need_stream(view, move.stream)
-    there = view.consumer(operation.reader, operation.name, stream.name)
-    if there is None:
+    consumer = view.consumer(operation.reader, operation.name, stream.name)
+    if consumer is None:
         raise _unknown(operation.reader, operation.name, stream.name)
-    position = there.position if move.position is None else move.position
-    if move.expect is not None and there.position not in (move.expect, position):
+    position = consumer.position if move.position is None else move.position
+    if move.expect is not None and consumer.position not in (move.expect, position):
         raise BadCall(
-            f"the {operation.reader} {operation.name!r} is at {there.position} in the stream "
+            f"the {operation.reader} {operation.name!r} is at {consumer.position} in the stream "
             f"{stream.name!r}, and was thought to be at {move.expect}: another consumer with this "
             "name moved it; give each its own name, or let only one of them run",
             code="conflict",
@@ -108,7 +75,7 @@ def _moved(operation: MovePosition, move: Move, view: View) -> ConsumerRecord:
         )
     if move.position is not None:
         check_readable(view, stream, position)
-    return ConsumerRecord(there.reader, there.name, stream.name, position, view.now_ms)
+    return ConsumerRecord(consumer.reader, consumer.name, stream.name, position, view.now_ms)
 
 
 def decide_forget(operation: ForgetConsumer, view: View) -> Plan:

@@ -1,57 +1,22 @@
-"""Decide on a take-over and on a marker: the fence and the one append that commits a batch."""
+"""Decide on a marker: the one append that commits a batch."""
 
 from __future__ import annotations
 
 import msgspec
-import xxhash
 
-from penstock.errors import BadCall, Fenced
-from penstock.log.contract import Entry, Head, Mark, MarkerRef, QueryRecord, Taken, TakeQuery
+from penstock.errors import BadCall
+from penstock.log.contract import Head
 from penstock.log.decide.checkpoint_files import check_files
-from penstock.log.decide.rows import check_instance, need_stream, show
+from penstock.log.decide.fence import check_instance, control_entry
+from penstock.log.decide.need import need_stream
+from penstock.log.decide.rows import show
 from penstock.log.decide.snapshots import keep_snapshots
-from penstock.log.upkeep import Removal
-from penstock.log.view import Plan, Showing, View
-from penstock.model.ids import BatchId, Instance, Lsn, StreamName, task_log_tag
-from penstock.model.marker import Marker, Stamp, TakeOver, Write
-
-
-def decide_take_over(operation: TakeQuery, view: View) -> Plan:
-    """The next instance for a new run; the same instance for the run that holds the query.
-
-    A run that was itself taken over is fenced, so that a repeated request arriving late does not
-    take the query back from the run that replaced it.
-    """
-    there = view.query(operation.query)
-    if there is not None and there.run == operation.run:
-        return Plan(Taken(there.instance, there.marker))
-    if there is not None and view.run_instance(operation.query, operation.run) is not None:
-        raise Fenced(
-            f"the run {operation.run} of the query {operation.query!r} was taken over by the run "
-            f"{there.run} and cannot take the query back; start a new run",
-            code="fenced",
-        )
-    # A query that was deleted counts on: an instance from before must not pass for a new one.
-    before = there.instance if there is not None else view.run_instance(operation.query, "") or 0
-    instance = Instance(before + 1)
-    payload = msgspec.json.encode(TakeOver(operation.query, instance, operation.run))
-    entry = _control_entry(view, "take over", (task_log_tag(operation.query),), payload, instance)
-    name = operation.name if operation.name is not None or there is None else there.name
-    marker = there.marker if there is not None else None
-    return Plan(
-        Taken(instance, marker),
-        (entry,),
-        query=_taken(operation, there, name, instance),
-        run=(operation.query, operation.run, instance),
-    )
-
-
-def _taken(
-    operation: TakeQuery, there: QueryRecord | None, name: str | None, instance: Instance
-) -> QueryRecord:
-    if there is None:
-        return QueryRecord(operation.query, name, instance, operation.run)
-    return msgspec.structs.replace(there, name=name, instance=instance, run=operation.run)
+from penstock.log.operations import Mark
+from penstock.log.plan import Plan, Removal, Showing
+from penstock.log.state import MarkerRef, QueryRecord
+from penstock.log.view import View
+from penstock.model.ids import BatchId, Lsn, StreamName, task_log_tag
+from penstock.model.marker import Marker, Stamp, Write
 
 
 def decide_marker(operation: Mark, view: View) -> Plan:
@@ -70,11 +35,11 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     record = view.query(marker.query)
     assert record is not None  # check_instance has seen it
     payload = msgspec.json.encode(marker)
-    there = view.marked(marker.query, marker.batch)
-    if there is not None:
-        if _is_same(marker, there, view):
-            return Plan(there)
-        raise _already_marked(marker, f"batch {marker.batch} has another marker at {there}")
+    marked_at = view.marked(marker.query, marker.batch)
+    if marked_at is not None:
+        if _is_same(marker, marked_at, view):
+            return Plan(marked_at)
+        raise _already_marked(marker, f"batch {marker.batch} has another marker at {marked_at}")
     if record.marker is not None and record.marker.batch >= marker.batch:
         raise _already_marked(
             marker, f"batch {record.marker.batch} is marked at {record.marker.lsn}"
@@ -83,7 +48,7 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     check_files(marker, view)
     kept = keep_snapshots(marker, view)
     tags = sorted({head.tags[0] for group in heads.values() for head in group})
-    entry = _control_entry(
+    entry = control_entry(
         view, "marker", (*tags, task_log_tag(marker.query)), payload, marker.instance, marker.batch
     )
     lsn = entry.head.lsn
@@ -103,8 +68,8 @@ def decide_marker(operation: Mark, view: View) -> Plan:
 
 def _copied(operation: Mark, record: QueryRecord) -> BatchId | None:
     """The last batch that the checkpoint location has; what was once copied stays copied."""
-    told = [batch for batch in (operation.copied, record.copied) if batch is not None]
-    return max(told, default=None)
+    known_batches = [batch for batch in (operation.copied, record.copied) if batch is not None]
+    return max(known_batches, default=None)
 
 
 def _named(marker: Marker) -> tuple[Lsn, ...]:
@@ -128,7 +93,7 @@ def _already_marked(marker: Marker, fact: str) -> BadCall:
 def _named_entries(marker: Marker, view: View) -> dict[StreamName, list[Head]]:
     """The heads of everything the marker names, per stream in the order of the writes."""
     seen: set[Lsn] = set()
-    found: dict[StreamName, list[Head]] = {}
+    heads_of_streams: dict[StreamName, list[Head]] = {}
     for write in marker.writes:
         stream = need_stream(view, write.stream)
         stamp = Stamp(marker.query, marker.instance, marker.batch, write.partition, write.attempt)
@@ -137,8 +102,8 @@ def _named_entries(marker: Marker, view: View) -> dict[StreamName, list[Head]]:
             _check_entry(write, lsn, head, stamp, repeated=lsn in seen)
             assert head is not None  # _check_entry has seen it
             seen.add(lsn)
-            found.setdefault(write.stream, []).append(head)
-    return found
+            heads_of_streams.setdefault(write.stream, []).append(head)
+    return heads_of_streams
 
 
 def _check_entry(
@@ -175,25 +140,3 @@ def _showings(
         before = view.last_commit(stream)
         showings.append((name, show(stream, before, marker.lsn, marker.arrived_at_ms, group)))
     return showings
-
-
-def _control_entry(
-    view: View,
-    kind: str,
-    tags: tuple[str, ...],
-    payload: bytes,
-    instance: Instance,
-    seq: int | None = None,
-) -> Entry:
-    (place,) = view.places(1)
-    head = Head(
-        place.lsn,
-        "marker" if kind == "marker" else "take over",
-        tags,
-        place.at_ms,
-        xxhash.xxh3_64_intdigest(payload),
-        len(payload),
-        instance=instance,
-        seq=seq,
-    )
-    return Entry(head, payload)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import xxhash
 
 from penstock.errors import BadCall
-from penstock.log.contract import AppendRecord, Entry, Head, Operation, SetAux
-from penstock.log.store.layout import KEY_TEXT_BYTES_MAX
-from penstock.log.view import Plan, View
-from penstock.model.ids import BEFORE_ALL
+from penstock.log.contract import Entry, Head
+from penstock.log.operations import AppendRecord, Operation, SetAux
+from penstock.log.plan import Plan
+from penstock.log.view import View
+from penstock.model.ids import BEFORE_ALL, KEY_TEXT_BYTES_MAX
 
 TAGS_MAX = 1_024
 AUX_BYTES_MAX = 64 << 10
@@ -29,9 +30,9 @@ def decide_record(operation: AppendRecord, view: View) -> Plan:
     _check_tags(operation)
     producer = _producer(operation)
     if producer is not None and operation.seq is not None:
-        there = view.recorded(producer, operation.seq)
-        if there is not None:
-            return Plan(there)
+        recorded_at = view.recorded(producer, operation.seq)
+        if recorded_at is not None:
+            return Plan(recorded_at)
         _check_window(operation, view.last_recorded(producer))
     if operation.expect is not None:
         _check_expected(*operation.expect, view)

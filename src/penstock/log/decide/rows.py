@@ -1,90 +1,23 @@
-"""Decide on making a stream, appending rows, and appending entries that wait for a marker."""
+"""Decide on rows: appending them visible, and appending entries that wait for a marker."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
-from penstock.errors import BadCall, Fenced, TryAgain
-from penstock.log.contract import (
-    AppendPending,
-    AppendRows,
-    Commit,
-    Covered,
-    CreateStream,
-    Draft,
-    Entry,
-    Head,
-    StreamMade,
-    StreamRecord,
-)
-from penstock.log.upkeep import Shape, stream_point
-from penstock.log.view import Place, Plan, ProducerRecord, Showing, View
+from penstock.errors import TryAgain
+from penstock.log.contract import Entry, Head
+from penstock.log.decide.fence import check_instance
+from penstock.log.decide.need import check_substream, need_stream
+from penstock.log.operations import AppendPending, AppendRows, Draft, Shape
+from penstock.log.plan import Plan, ProducerRecord, Showing
+from penstock.log.state import Commit, Covered, StreamRecord, stream_point
+from penstock.log.view import Place, View
 from penstock.model.answers import Appended
 from penstock.model.ids import (
-    SUBSTREAMS_MAX,
-    Instance,
     Lsn,
-    QueryId,
-    StreamName,
     Substream,
     substream_tag,
 )
-from penstock.model.schema import to_ddl
-
-
-def need_stream(view: View, name: StreamName) -> StreamRecord:
-    """The stream, or `unknown_stream`."""
-    stream = view.stream(name)
-    if stream is None:
-        raise BadCall(
-            f"there is no stream {name!r}; make it first with PUT /v1/streams/{name}",
-            code="unknown_stream",
-            status=404,
-        )
-    return stream
-
-
-def decide_stream(operation: CreateStream, view: View) -> Plan:
-    """A new stream, or the one that is there if it is the same."""
-    there = view.stream(operation.name)
-    if there is None:
-        substreams = 1 if operation.substreams is None else operation.substreams
-        if not 1 <= substreams <= SUBSTREAMS_MAX:
-            raise BadCall(
-                f"a stream has 1 to {SUBSTREAMS_MAX} substreams, not {substreams}",
-                code="bad_request",
-            )
-        made = StreamRecord(
-            view.next_stream_id,
-            operation.name,
-            operation.schema,
-            substreams,
-            operation.key or (),
-            began=view.trimmed(stream_point(operation.name)),
-        )
-        return Plan(StreamMade(made, created=True), stream=made)
-    differs = []
-    # A writer from before a column was added goes on as it was.
-    if operation.schema not in (there.schema, *there.versions):
-        differs.append(f"its columns are {_ddl(there.schema)}, not {_ddl(operation.schema)}")
-    if operation.substreams is not None and operation.substreams != there.substreams:
-        differs.append(f"it has {there.substreams} substreams, not {operation.substreams}")
-    if operation.key is not None and operation.key != there.key:
-        differs.append(f"its key is {list(there.key)}, not {list(operation.key)}")
-    if differs:
-        raise BadCall(
-            f"the stream {operation.name!r} is there and differs: {'; '.join(differs)}; "
-            "use it as it is, alter it first, or choose another name",
-            code="stream_differs",
-            status=409,
-        )
-    return Plan(StreamMade(there, created=False))
-
-
-def _ddl(schema: bytes) -> str:
-    return to_ddl(pa.ipc.read_schema(pa.py_buffer(schema)))
 
 
 def decide_rows(operation: AppendRows, view: View) -> Plan:
@@ -168,16 +101,6 @@ def _check_substreams(stream: StreamRecord, drafts: Sequence[Draft]) -> None:
         check_substream(stream, draft.substream)
 
 
-def check_substream(stream: StreamRecord, substream: int) -> None:
-    """Refuse a substream the stream does not have."""
-    if not 0 <= substream < stream.substreams:
-        raise BadCall(
-            f"the stream {stream.name!r} has substreams 0 to {stream.substreams - 1}, "
-            f"and {substream} is none of them",
-            code="substream_out_of_range",
-        )
-
-
 def show(
     stream: StreamRecord, before: Commit | None, commit: Lsn, now_ms: int, heads: Sequence[Head]
 ) -> Showing:
@@ -241,21 +164,3 @@ def decide_pending(operation: AppendPending, view: View) -> Plan:
         for place, draft in zip(view.places(len(operation.drafts)), operation.drafts, strict=True)
     )
     return Plan(tuple(entry.head.lsn for entry in entries), entries)
-
-
-def check_instance(view: View, query: QueryId, instance: Instance) -> None:
-    """The fence: `unknown_query` before the first take-over, `fenced` after a later one."""
-    record = view.query(query)
-    if record is None:
-        raise BadCall(
-            f"there is no query {query!r}; take it over first with "
-            f"POST /v1/queries/{query}/instances",
-            code="unknown_query",
-            status=404,
-        )
-    if instance != record.instance:
-        raise Fenced(
-            f"the query {query!r} was taken over: its instance is {record.instance} (run "
-            f"{record.run}), and instance {instance} may no longer write; stop this run",
-            code="fenced",
-        )

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.contract import Head, StoreRecord
+from penstock.log.contract import Head
+from penstock.log.state import StoreRecord
 from penstock.log.view import View
 from penstock.model.ids import (
     BatchId,
@@ -44,10 +45,10 @@ def keep_snapshots(marker: Marker, view: View) -> Kept:
     nothing of snapshots lets all of them go: its run keeps them in the checkpoint location alone.
     """
     if marker.snapshots is msgspec.UNSET:
-        there = tuple(view.stores(marker.query))
+        kept_stores = tuple(view.stores(marker.query))
         return Kept(
-            loosed=tuple(lsn for each in there for lsn in each.entries),
-            forgotten=tuple((marker.query, each.folder) for each in there),
+            loosed=tuple(lsn for each in kept_stores for lsn in each.entries),
+            forgotten=tuple((marker.query, each.folder) for each in kept_stores),
         )
     stores: dict[str, StoreRecord] = {}
     named: list[Lsn] = []
@@ -101,18 +102,18 @@ def _check_files(
     """Every part is there, of the file it is named for, and this run's or named before."""
     known = {} if before is None else {file.path: file.entries for file in before.files}
     for file in snapshot.files:
-        found = [view.head(lsn) for lsn in file.entries]
-        size = sum(head.payload_bytes for head in found if head is not None)
+        heads = [view.head(lsn) for lsn in file.entries]
+        size = sum(head.payload_bytes for head in heads if head is not None)
         fact = None
         if snapshot_store(file.path) != snapshot.folder:
             fact = f"has {file.path}, which is no file of a snapshot of that store"
         elif taken & set(file.entries) or len(set(file.entries)) < len(file.entries):
             fact = f"has an entry of {file.path} that is named twice"
-        elif not all(_is_part(marker, file.path, head) for head in found):
+        elif not all(_is_part(marker, file.path, head) for head in heads):
             fact = f"has {file.path} in the entries {file.entries}, which are not all parts of it"
         elif size != file.file_bytes:
             fact = f"has {file.path} with {file.file_bytes} bytes, and its parts have {size}"
-        elif known.get(file.path) != file.entries and not _is_own(marker, found):
+        elif known.get(file.path) != file.entries and not _is_own(marker, heads):
             fact = f"has {file.path} from another instance, which no marker names"
         if fact is not None:
             raise _refusal(marker, snapshot, fact)

@@ -1,4 +1,4 @@
-"""Decide on the life of streams and queries: altering, deleting, resetting them."""
+"""Decide on the life of streams: making, altering, deleting and sweeping them."""
 
 from __future__ import annotations
 
@@ -8,58 +8,81 @@ import msgspec
 import pyarrow as pa
 
 from penstock.errors import BadCall
-from penstock.log.contract import QueryRecord, StreamRecord, Taken, TakeQuery
 from penstock.log.decide.consumers import holders, outputs_of
-from penstock.log.decide.markers import decide_take_over
-from penstock.log.decide.rows import need_stream
-from penstock.log.decide.trims import last_of_each, need_query
-from penstock.log.reading.ends import end_of
-from penstock.log.upkeep import (
+from penstock.log.decide.need import end_of, need_stream
+from penstock.log.operations import (
     AlterStream,
-    DeletedStream,
-    DeleteQuery,
+    CreateStream,
     DeleteStream,
-    Removal,
-    ResetQuery,
+    StreamMade,
     SweepStream,
     Trimmed,
-    stream_point,
 )
-from penstock.log.view import Plan, View
-from penstock.model.ids import (
-    SUBSTREAMS_MAX,
-    BatchId,
-    Lsn,
-    QueryId,
-    Substream,
-    files_tag,
-    substream_tag,
-    task_log_tag,
-)
-from penstock.model.marker import Marker
-from penstock.model.schema import check_added
+from penstock.log.plan import Plan, Removal
+from penstock.log.state import DeletedStream, StreamRecord, stream_point
+from penstock.log.view import View
+from penstock.model.ids import SUBSTREAMS_MAX, Lsn, Substream, substream_tag
+from penstock.model.schema import check_added, to_ddl
 
-NO_RUN = ""
-"""No run has this name: under it the last instance of a deleted query is remembered."""
+
+def decide_stream(operation: CreateStream, view: View) -> Plan:
+    """A new stream, or the one that is there if it is the same."""
+    stream = view.stream(operation.name)
+    if stream is None:
+        substreams = 1 if operation.substreams is None else operation.substreams
+        if not 1 <= substreams <= SUBSTREAMS_MAX:
+            raise BadCall(
+                f"a stream has 1 to {SUBSTREAMS_MAX} substreams, not {substreams}",
+                code="bad_request",
+            )
+        made = StreamRecord(
+            view.next_stream_id,
+            operation.name,
+            operation.schema,
+            substreams,
+            operation.key or (),
+            began=view.trimmed(stream_point(operation.name)),
+        )
+        return Plan(StreamMade(made, created=True), stream=made)
+    differs = []
+    # A writer from before a column was added goes on as it was.
+    if operation.schema not in (stream.schema, *stream.versions):
+        differs.append(f"its columns are {_ddl(stream.schema)}, not {_ddl(operation.schema)}")
+    if operation.substreams is not None and operation.substreams != stream.substreams:
+        differs.append(f"it has {stream.substreams} substreams, not {operation.substreams}")
+    if operation.key is not None and operation.key != stream.key:
+        differs.append(f"its key is {list(stream.key)}, not {list(operation.key)}")
+    if differs:
+        raise BadCall(
+            f"the stream {operation.name!r} is there and differs: {'; '.join(differs)}; "
+            "use it as it is, alter it first, or choose another name",
+            code="stream_differs",
+            status=409,
+        )
+    return Plan(StreamMade(stream, created=False))
 
 
 def decide_alter(operation: AlterStream, view: View) -> Plan:
     """The stream with what was asked for; asking for what it has changes nothing."""
-    there = need_stream(view, operation.name)
-    altered = there
-    if operation.schema is not None and operation.schema != there.schema:
-        check_added(_schema(there.schema), _schema(operation.schema), there.name)
+    stream = need_stream(view, operation.name)
+    altered = stream
+    if operation.schema is not None and operation.schema != stream.schema:
+        check_added(_schema(stream.schema), _schema(operation.schema), stream.name)
         altered = msgspec.structs.replace(
-            altered, schema=operation.schema, versions=(*there.versions, there.schema)
+            altered, schema=operation.schema, versions=(*stream.versions, stream.schema)
         )
-    if operation.substreams is not None and operation.substreams != there.substreams:
-        _check_growth(there, operation.substreams)
+    if operation.substreams is not None and operation.substreams != stream.substreams:
+        _check_growth(stream, operation.substreams)
         altered = msgspec.structs.replace(
-            altered, substreams=operation.substreams, turns=(*there.turns, end_of(view, there))
+            altered, substreams=operation.substreams, turns=(*stream.turns, end_of(view, stream))
         )
     if operation.retention is not None:
         altered = msgspec.structs.replace(altered, retention=operation.retention)
-    return Plan(altered, stream=None if altered == there else altered)
+    return Plan(altered, stream=None if altered == stream else altered)
+
+
+def _ddl(schema: bytes) -> str:
+    return to_ddl(_schema(schema))
 
 
 def _schema(message: bytes) -> pa.Schema:
@@ -143,65 +166,3 @@ def decide_sweep(operation: SweepStream, view: View) -> Plan:
         swept=None if tags or commits else left.id,
     )
     return Plan(Trimmed(left.until, len(tags) + len(commits)), removal=removal)
-
-
-def decide_reset(operation: ResetQuery, view: View) -> Plan:
-    """A take-over, after which the query has no batches: the next one marked is any it likes."""
-    record = need_query(view, operation.query)
-    taken = decide_take_over(TakeQuery(operation.query, operation.run, None), view)
-    assert isinstance(taken.answer, Taken)
-    if not taken.changes:
-        return taken
-    fresh = QueryRecord(operation.query, record.name, taken.answer.instance, operation.run)
-    return Plan(
-        Taken(taken.answer.instance, None),
-        taken.entries,
-        query=fresh,
-        run=taken.run,
-        removal=_traces(view, operation.query),
-    )
-
-
-def decide_delete_query(operation: DeleteQuery, view: View) -> Plan:
-    """The query, its task log, checkpoint files and whatever of it was never committed."""
-    record = need_query(view, operation.query)
-    traces = _traces(view, operation.query)
-    runs = tuple((operation.query, each.run) for each in view.runs(operation.query) if each.run)
-    # Of one that is not remembered nothing is: a batch write of which each has an id of its own.
-    points = traces.points if operation.remember else ()
-    removal = msgspec.structs.replace(traces, points=points, query=operation.query, runs=runs)
-    kept = (operation.query, NO_RUN, record.instance) if operation.remember else None
-    return Plan(record, removal=removal, run=kept)
-
-
-def _traces(view: View, query: QueryId) -> Removal:
-    """Everything that says what a query did. Markers stay under the tags of their outputs."""
-    task_log = [(task_log_tag(query), lsn) for lsn in view.tagged(task_log_tag(query))]
-    files = [(files_tag(query), lsn) for lsn in view.tagged(files_tag(query))]
-    heads = (view.head(lsn) for lsn in view.waiting(query))
-    waiting = [(head.tags[0], head.lsn) for head in heads if head is not None]
-    offsets = []
-    found = view.first_offsets(query, BatchId(0))
-    while found is not None:
-        offsets.append((query, found[0]))
-        found = view.first_offsets(query, BatchId(found[0] + 1))
-    consumers = tuple(
-        (each.reader, each.name, each.stream)
-        for each in view.consumers()
-        if (each.reader, each.name) == ("query", query)
-    )
-    return Removal(
-        tags=tuple(dict.fromkeys((*task_log, *files, *waiting))),
-        points=last_of_each((*task_log, *files)),
-        marks=tuple((query, batch) for batch in _marked(view, query)),
-        offsets=tuple(offsets),
-        stores=tuple((query, each.folder) for each in view.stores(query)),
-        consumers=consumers,
-    )
-
-
-def _marked(view: View, query: QueryId) -> list[BatchId]:
-    entries = (view.entry(lsn) for lsn in view.marks(query, BatchId(0)))
-    return [
-        msgspec.json.decode(each.payload, type=Marker).batch for each in entries if each is not None
-    ]

@@ -11,21 +11,15 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.contract import Commit, Head, QueryRecord, StreamRecord
+from penstock.log.contract import Head
 from penstock.log.decide.consumers import Holder, holders
+from penstock.log.decide.need import need_query, need_stream
 from penstock.log.decide.records import OWN_TAGS
-from penstock.log.decide.rows import need_stream
 from penstock.log.decide.snapshots import first_needed, is_superseded
-from penstock.log.upkeep import (
-    Reclaim,
-    Removal,
-    Trimmed,
-    TrimQuery,
-    TrimStream,
-    TrimTag,
-    stream_point,
-)
-from penstock.log.view import Plan, View
+from penstock.log.operations import Reclaim, Trimmed, TrimQuery, TrimStream, TrimTag
+from penstock.log.plan import Plan, Removal
+from penstock.log.state import Commit, StreamRecord, stream_point
+from penstock.log.view import View
 from penstock.model.ids import (
     BatchId,
     Lsn,
@@ -162,18 +156,6 @@ def decide_trim_query(operation: TrimQuery, view: View) -> Plan:
         query=changed,
         removal=Removal(tags=tuple(tags), points=last_of_each(tags), marks=tuple(marks), runs=runs),
     )
-
-
-def need_query(view: View, query: QueryId) -> QueryRecord:
-    """The query, or `unknown_query`."""
-    record = view.query(query)
-    if record is None:
-        raise BadCall(
-            f"there is no query {query!r}; check the id, and that this is the server it ran with",
-            code="unknown_query",
-            status=404,
-        )
-    return record
 
 
 def _take_overs_before(view: View, kept: Marker) -> Iterator[tuple[str, Lsn]]:

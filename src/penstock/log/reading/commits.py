@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from penstock.log.contract import Commit, StreamRecord
+from penstock.log.state import Commit, StreamRecord
 from penstock.model.ids import Lsn
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.log.contract import Commit, StreamRecord
 from penstock.log.decide.consumers import Holder, holders
-from penstock.log.decide.rows import need_stream
+from penstock.log.decide.need import need_stream
 from penstock.log.reading.schemas import StreamSchemas
 from penstock.log.reading.visible import earliest, latest
+from penstock.log.state import Commit, StreamRecord
 from penstock.log.store.view import StoreView
 from penstock.model.answers import (
     ConsumerDescription,

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from penstock.errors import BadCall
-from penstock.log.contract import StreamRecord
-from penstock.log.decide.rows import check_substream, need_stream
+from penstock.log.decide.need import check_substream, need_stream
 from penstock.log.reading.schemas import StreamSchemas
 from penstock.log.reading.visible import (
     Cursor,
@@ -21,6 +20,7 @@ from penstock.log.reading.visible import (
     latest,
     page,
 )
+from penstock.log.state import StreamRecord
 from penstock.log.store.view import StoreView
 from penstock.model.ids import Lsn, StreamName, Substream
 from penstock.model.schema import reshape

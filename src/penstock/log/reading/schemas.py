@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.log.contract import StreamRecord
+from penstock.log.state import StreamRecord
 
 
 class StreamSchemas:

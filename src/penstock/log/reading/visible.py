@@ -10,15 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.contract import QueryRecord, StreamRecord
-from penstock.log.decide.consumers import check_readable
-from penstock.log.decide.rows import need_stream
+from penstock.log.decide.need import check_readable, end_of, need_stream
 from penstock.log.reading.commits import last_commit_where
-from penstock.log.reading.ends import end_of
+from penstock.log.state import QueryRecord, StreamRecord, stream_point
 from penstock.log.store import layout
 from penstock.log.store.layout import Buffer
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import stream_point
 from penstock.model.answers import MarkerLine, MarkerList
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import Marker

@@ -11,11 +11,10 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall
 from penstock.log.backends.keep_running import going_on
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import Operation
 from penstock.log.decide.consumers import Holder
+from penstock.log.operations import Operation, Trimmed
 from penstock.log.retention.due import away, steps
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import Trimmed
 
 _LOG = logging.getLogger("penstock.log")
 

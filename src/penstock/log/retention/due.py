@@ -15,13 +15,20 @@ from itertools import islice
 
 import msgspec
 
-from penstock.log.contract import Operation, QueryRecord, StreamRecord
 from penstock.log.decide.consumers import Holder, holders
 from penstock.log.decide.snapshots import first_needed
 from penstock.log.decide.trims import least_needed, waits_in_vain
+from penstock.log.operations import (
+    DeleteQuery,
+    Operation,
+    Reclaim,
+    SweepStream,
+    TrimQuery,
+    TrimStream,
+)
 from penstock.log.reading.visible import earliest, latest, position_at, position_keeping
+from penstock.log.state import QueryRecord, StreamRecord
 from penstock.log.store.view import StoreView
-from penstock.log.upkeep import DeleteQuery, Reclaim, SweepStream, TrimQuery, TrimStream
 from penstock.model.ids import BEFORE_ALL, BatchId, Lsn, StreamName
 from penstock.model.marker import Marker
 from penstock.settings.server import Settings

@@ -23,10 +23,10 @@ import lmdb
 import msgspec
 
 from penstock.errors import BadCall, Damaged
-from penstock.log.backends.jetstream.state_dump import is_whole
+from penstock.log.store.entry_tables import GAPS
 from penstock.log.store.folder import Folder, check_whole
-from penstock.log.store.kept import GAPS
 from penstock.log.store.layout import TABLES, Tables
+from penstock.log.store.refilling import is_whole
 from penstock.log.store.repair import first_damaged
 from penstock.log.store.view import StoreView
 from penstock.model.ids import Instance, Lsn

@@ -75,7 +75,6 @@ TABLES = (
     "subjects",
     "counters",
 )
-KEY_TEXT_BYTES_MAX = 200
 
 _PREFIX = struct.Struct(">BIQ")
 _VERSION = 1

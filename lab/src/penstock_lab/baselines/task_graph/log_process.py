@@ -18,9 +18,9 @@ import msgspec
 
 from penstock.errors import BadCall
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import AppendRecord, Entry, SetAux
+from penstock.log.contract import Entry
+from penstock.log.operations import AppendRecord, SetAux, TrimTag
 from penstock.log.reading.subscription import check_whole
-from penstock.log.upkeep import TrimTag
 from penstock.model.ids import Instance, Lsn
 from penstock_lab.baselines.task_graph.follower import Follower
 from penstock_lab.baselines.task_graph.logs import open_log

@@ -13,8 +13,8 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Damaged
 from penstock.log.backends.embedded.writer import Writer
 from penstock.log.backends.local import READERS_MAX, LocalLog
-from penstock.log.contract import Operation
 from penstock.log.decide.records import check_record
+from penstock.log.operations import Operation
 from penstock.log.store import repair
 from penstock.log.store.folder import Folder, check_whole
 from penstock.log.store.layout import TABLES, Tables

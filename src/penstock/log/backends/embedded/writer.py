@@ -29,20 +29,17 @@ import lmdb
 
 from penstock.clock import Clock
 from penstock.errors import Bug, PenstockError, TryAgain
-from penstock.log.contract import Operation, payload_bytes
-from penstock.log.decide import decide
+from penstock.log.backends.outcomes import News, decided, unanswered
+from penstock.log.operations import Operation, payload_bytes
 from penstock.log.store.apply import Effects
 from penstock.log.store.layout import Tables
 from penstock.log.store.view import StoreView
-from penstock.log.view import Plan
-from penstock.model.ids import BEFORE_ALL, StreamName
 from penstock.settings.server import Settings
 
 _LOG = logging.getLogger("penstock.log")
 _FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
 
-OnVisible = Callable[[frozenset[StreamName]], None]
-OnNews = Callable[["News"], None]
+OnNews = Callable[[News], None]
 
 
 @dataclass(frozen=True)
@@ -52,24 +49,6 @@ class Waiting:
     operation: Operation
     size: int
     future: Future[Any]
-
-
-class News:
-    """What a transaction has changed, for those who wait for it."""
-
-    def __init__(self) -> None:
-        self.changed = False
-        self.last = BEFORE_ALL
-        """The last place that the transaction has filled."""
-        self.streams: set[StreamName] = set()
-        self.tags: set[str] = set()
-
-    def add(self, plan: Plan) -> None:
-        self.changed = True
-        self.streams.update(name for name, _ in plan.showings)
-        for entry in plan.entries:
-            self.tags.update(entry.head.tags)
-            self.last = max(self.last, entry.head.lsn)
 
 
 class Writer:
@@ -207,27 +186,6 @@ class Writer:
             code="storage_full",
             status=507,
         )
-
-
-def unanswered() -> Future[Any]:
-    """For the answer to an operation. It cannot be cancelled: what is submitted takes place whether
-    its caller waits or has gone, and who answers many callers must be able to answer each."""
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()
-    return future
-
-
-def decided(operation: Operation, view: StoreView) -> Plan | PenstockError:
-    """The plan or the refusal; a fault of ours in deciding is the operation's own, too."""
-    try:
-        return decide(operation, view)
-    except PenstockError as refusal:
-        return refusal
-    except lmdb.Error:
-        raise
-    except Exception as error:
-        _LOG.error("deciding on %s failed", type(operation).__name__, exc_info=error)
-        return Bug(f"deciding failed: {type(error).__name__}: {error}; report this", code="bug")
 
 
 def _number_of(error: Exception) -> int | None:

@@ -15,11 +15,11 @@ from typing import TypeVar
 import lmdb
 
 from penstock.clock import Clock
-from penstock.log.backends.embedded.writer import News
 from penstock.log.backends.jetstream.codec import Newer
 from penstock.log.backends.jetstream.replay import Delivered, Outcome, Replay
 from penstock.log.backends.jetstream.state_dump import Refill
 from penstock.log.backends.keep_running import going_on
+from penstock.log.backends.outcomes import News
 from penstock.log.store.layout import Tables
 from penstock.model.ids import Lsn
 from penstock.settings.server import Settings

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.log.contract import (
+from penstock.log.operations import (
     AppendFiles,
     AppendPending,
     AppendRecord,

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from penstock.errors import BadCall
-from penstock.log.backends.jetstream.address import LogAddress
+from penstock.log.address import LogAddress
 
 try:
     import nats

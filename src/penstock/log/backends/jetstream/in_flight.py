@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.errors import TryAgain
-from penstock.log.backends.embedded.writer import unanswered
 from penstock.log.backends.jetstream.codec import Message, OperationId
-from penstock.log.contract import AppendRows, Mark, Operation, TakeQuery, payload_bytes
+from penstock.log.backends.outcomes import unanswered
+from penstock.log.operations import AppendRows, Mark, Operation, TakeQuery, payload_bytes
 from penstock.settings.server import Settings
 
 Lane = tuple[str, ...]

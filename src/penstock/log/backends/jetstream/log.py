@@ -12,8 +12,7 @@ from typing import Any
 
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import TryAgain
-from penstock.log.backends.embedded.writer import News
-from penstock.log.backends.jetstream.address import LogAddress
+from penstock.log.address import LogAddress
 from penstock.log.backends.jetstream.applier import Applier
 from penstock.log.backends.jetstream.codec import VERSION, OperationId, void_message
 from penstock.log.backends.jetstream.connection import Connection
@@ -32,10 +31,10 @@ from penstock.log.backends.jetstream.state_stream import Keeper
 from penstock.log.backends.jetstream.stream import StreamState, promise
 from penstock.log.backends.keep_running import going_on
 from penstock.log.backends.local import LocalLog
-from penstock.log.contract import Operation
+from penstock.log.backends.outcomes import News
 from penstock.log.decide.records import check_record
+from penstock.log.operations import Operation, Trimmed
 from penstock.log.store.folder import Folder
-from penstock.log.upkeep import Trimmed
 from penstock.model.ids import BEFORE_ALL, Lsn
 from penstock.settings.server import KIB, Settings
 

@@ -11,15 +11,16 @@ import lmdb
 
 from penstock.clock import Clock
 from penstock.errors import BadCall, Damaged, TryAgain
-from penstock.log.backends.jetstream.address import LogAddress
+from penstock.log.address import LogAddress
 from penstock.log.backends.jetstream.codec import FIRST_VERSION, VERSION
 from penstock.log.backends.jetstream.connection import Connection
-from penstock.log.backends.jetstream.state_dump import Refill, is_whole
+from penstock.log.backends.jetstream.state_dump import Refill
 from penstock.log.backends.jetstream.state_stream import Keeper
 from penstock.log.backends.jetstream.stream import StreamState, ensure_stream
 from penstock.log.backends.local import READERS_MAX
 from penstock.log.store.folder import Folder, check_whole
 from penstock.log.store.layout import TABLES, Tables
+from penstock.log.store.refilling import is_whole
 from penstock.log.store.view import StoreView
 from penstock.model.ids import Lsn
 from penstock.settings.server import Settings

@@ -18,7 +18,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import BadCall, PenstockError, TryAgain
-from penstock.log.backends.embedded.writer import decided
 from penstock.log.backends.jetstream.applier import Applier
 from penstock.log.backends.jetstream.codec import OperationId, contended, messages
 from penstock.log.backends.jetstream.connection import ApiError, Connection
@@ -26,7 +25,8 @@ from penstock.log.backends.jetstream.in_flight import Bounds, Lanes, Waiting, la
 from penstock.log.backends.jetstream.replay import PUBLISHED_WINDOW, Outcome, Void, last_on
 from penstock.log.backends.jetstream.stream import EXPECT_SUBJECT, WRONG_LAST
 from penstock.log.backends.keep_running import going_on
-from penstock.log.contract import AppendRecord, Operation
+from penstock.log.backends.outcomes import decided
+from penstock.log.operations import AppendRecord, Operation
 from penstock.log.store.view import StoreView
 from penstock.settings.server import Settings
 

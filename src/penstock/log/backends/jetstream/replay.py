@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import lmdb
 import msgspec
 
-from penstock.log.backends.embedded.writer import News, decided
 from penstock.log.backends.jetstream.codec import (
     FIRST_VERSION,
     VOID,
@@ -24,7 +23,8 @@ from penstock.log.backends.jetstream.codec import (
     tag_of,
     version_of,
 )
-from penstock.log.contract import Operation
+from penstock.log.backends.outcomes import News, decided
+from penstock.log.operations import Operation
 from penstock.log.store.apply import Effects
 from penstock.log.store.layout import Part, Tables, lsn_key, lsn_of
 from penstock.log.store.view import StoreView

@@ -19,10 +19,10 @@ from penstock.log.backends.jetstream.codec import decode
 from penstock.log.backends.jetstream.replay import Delivered
 from penstock.log.store import layout
 from penstock.log.store.layout import TABLES, Tables, lsn_key, lsn_of
+from penstock.log.store.refilling import REFILLING
 from penstock.log.store.view import StoreView
 from penstock.model.ids import Lsn
 
-REFILLING = b"refilling"
 _CARRIED = {"rows", "pending", "file", "record"}
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -80,10 +80,6 @@ def begin_refill(txn: lmdb.Transaction, tables: Tables, left: int) -> None:
     """Say that the store is not whole, until `Refill` says that it is."""
     if left:
         txn.put(REFILLING, _encode(left), db=tables["counters"])
-
-
-def is_whole(view: StoreView) -> bool:
-    return view.get("counters", REFILLING) is None
 
 
 class Refill:

@@ -1,4 +1,4 @@
-"""Questions a recovery asks: the checkpoint files in the log, per marker and by entry."""
+"""Questions a recovery asks: checkpoint files of markers, and what brings each state store up."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from itertools import islice
 import msgspec
 
 from penstock.errors import BadCall
+from penstock.log.decide.need import need_query
+from penstock.log.state import StoreRecord
 from penstock.log.store import layout
 from penstock.log.store.view import StoreView
-from penstock.model.answers import Checkpoint, MarkedBatch, RecordedOffsets
-from penstock.model.ids import BatchId, Lsn, QueryId
+from penstock.model.answers import (
+    ChangeLog,
+    Checkpoint,
+    MarkedBatch,
+    RecordedOffsets,
+    StateInLog,
+    StoredState,
+)
+from penstock.model.ids import BatchId, Lsn, QueryId, change_log_store
 from penstock.model.marker import Marker
 
 
@@ -22,13 +31,7 @@ def checkpoint_of(
     Refused as `trimmed` if markers between are gone: a location that lacks them cannot be brought
     up any more.
     """
-    record = view.query(query)
-    if record is None:
-        raise BadCall(
-            f"there is no query {query!r}; check the id, and that this is the server it ran with",
-            code="unknown_query",
-            status=404,
-        )
+    record = need_query(view, query)
     first = BatchId(0 if after is None else after + 1)
     if first < record.trimmed:
         raise BadCall(
@@ -77,3 +80,25 @@ def file_bytes(view: StoreView, query: QueryId, lsn: Lsn) -> bytes:
             status=404,
         )
     return bytes(view.payload(lsn))
+
+
+def state_of(view: StoreView, query: QueryId, after: str, stores_max: int) -> StateInLog:
+    """The stores whose folders come after `after`. The task log is read from the oldest of their
+    snapshots on, never from its beginning."""
+    need_query(view, query)
+    found = list(islice((s for s in view.stores(query) if s.folder > after), stores_max + 1))
+    page = {each.folder: each for each in found[:stores_max]}
+    changes: dict[str, list[ChangeLog]] = {folder: [] for folder in page}
+    first = min((each.needs_from for each in page.values()), default=None)
+    for lsn in view.marks(query, first) if first is not None else ():
+        marker = msgspec.json.decode(view.payload(lsn), type=Marker)
+        for file in marker.files:
+            folder = change_log_store(file.path)
+            if folder in page and marker.batch >= page[folder].needs_from:
+                changes[folder].append(ChangeLog(file.path, file.entry, marker.batch))
+    stores = tuple(_stored(each, tuple(changes[each.folder])) for each in page.values())
+    return StateInLog(stores, len(found) > stores_max)
+
+
+def _stored(store: StoreRecord, changes: tuple[ChangeLog, ...]) -> StoredState:
+    return StoredState(store.folder, store.needs_from, store.files, changes)

@@ -1,0 +1,60 @@
+"""Outcomes of operations, for every backend: plan or refusal, the answer, and the news."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import lmdb
+
+from penstock.errors import Bug, PenstockError
+from penstock.log.decide import decide
+from penstock.log.operations import Operation
+from penstock.log.plan import Plan
+from penstock.log.store.view import StoreView
+from penstock.model.ids import BEFORE_ALL, StreamName
+
+_LOG = logging.getLogger("penstock.log")
+
+OnVisible = Callable[[frozenset[StreamName]], None]
+
+
+class News:
+    """What a transaction has changed, for those who wait for it."""
+
+    def __init__(self) -> None:
+        self.changed = False
+        self.last = BEFORE_ALL
+        """The last place that the transaction has filled."""
+        self.streams: set[StreamName] = set()
+        self.tags: set[str] = set()
+
+    def add(self, plan: Plan) -> None:
+        self.changed = True
+        self.streams.update(name for name, _ in plan.showings)
+        for entry in plan.entries:
+            self.tags.update(entry.head.tags)
+            self.last = max(self.last, entry.head.lsn)
+
+
+def unanswered() -> Future[Any]:
+    """For the answer to an operation. It cannot be cancelled: what is submitted takes place whether
+    its caller waits or has gone, and who answers many callers must be able to answer each."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+def decided(operation: Operation, view: StoreView) -> Plan | PenstockError:
+    """The plan or the refusal; a fault of ours in deciding is the operation's own, too."""
+    try:
+        return decide(operation, view)
+    except PenstockError as refusal:
+        return refusal
+    except lmdb.Error:
+        raise
+    except Exception as error:
+        _LOG.error("deciding on %s failed", type(operation).__name__, exc_info=error)
+        return Bug(f"deciding failed: {type(error).__name__}: {error}; report this", code="bug")

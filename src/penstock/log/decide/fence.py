@@ -1,0 +1,171 @@
+"""The fence: which instance of a query may write, and every operation that moves it.
+
+A take-over gives the next instance; from then on the log refuses what older ones append or mark, in
+the same step as the append. Resetting and deleting a query fence it too.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import xxhash
+
+from penstock.errors import BadCall, Fenced
+from penstock.log.contract import Entry, Head
+from penstock.log.decide.need import need_query
+from penstock.log.decide.trims import last_of_each
+from penstock.log.operations import DeleteQuery, ResetQuery, Taken, TakeQuery
+from penstock.log.plan import Plan, Removal
+from penstock.log.state import QueryRecord
+from penstock.log.view import View
+from penstock.model.ids import BatchId, Instance, QueryId, files_tag, task_log_tag
+from penstock.model.marker import Marker, TakeOver
+
+NO_RUN = ""
+"""No run has this name: under it the last instance of a deleted query is remembered."""
+
+
+def check_instance(view: View, query: QueryId, instance: Instance) -> None:
+    """The fence: `unknown_query` before the first take-over, `fenced` after a later one."""
+    record = view.query(query)
+    if record is None:
+        raise BadCall(
+            f"there is no query {query!r}; take it over first with "
+            f"POST /v1/queries/{query}/instances",
+            code="unknown_query",
+            status=404,
+        )
+    if instance != record.instance:
+        raise Fenced(
+            f"the query {query!r} was taken over: its instance is {record.instance} (run "
+            f"{record.run}), and instance {instance} may no longer write; stop this run",
+            code="fenced",
+        )
+
+
+def decide_take_over(operation: TakeQuery, view: View) -> Plan:
+    """The next instance for a new run; the same instance for the run that holds the query.
+
+    A run that was itself taken over is fenced, so that a repeated request arriving late does not
+    take the query back from the run that replaced it.
+    """
+    query_record = view.query(operation.query)
+    if query_record is not None and query_record.run == operation.run:
+        return Plan(Taken(query_record.instance, query_record.marker))
+    if query_record is not None and view.run_instance(operation.query, operation.run) is not None:
+        raise Fenced(
+            f"the run {operation.run} of the query {operation.query!r} was taken over by the run "
+            f"{query_record.run} and cannot take the query back; start a new run",
+            code="fenced",
+        )
+    # A query that was deleted counts on: an instance from before must not pass for a new one.
+    before = (
+        query_record.instance
+        if query_record is not None
+        else view.run_instance(operation.query, "") or 0
+    )
+    instance = Instance(before + 1)
+    payload = msgspec.json.encode(TakeOver(operation.query, instance, operation.run))
+    entry = control_entry(view, "take over", (task_log_tag(operation.query),), payload, instance)
+    name = (
+        operation.name if operation.name is not None or query_record is None else query_record.name
+    )
+    marker = query_record.marker if query_record is not None else None
+    return Plan(
+        Taken(instance, marker),
+        (entry,),
+        query=_taken(operation, query_record, name, instance),
+        run=(operation.query, operation.run, instance),
+    )
+
+
+def _taken(
+    operation: TakeQuery, query_record: QueryRecord | None, name: str | None, instance: Instance
+) -> QueryRecord:
+    if query_record is None:
+        return QueryRecord(operation.query, name, instance, operation.run)
+    return msgspec.structs.replace(query_record, name=name, instance=instance, run=operation.run)
+
+
+def control_entry(
+    view: View,
+    kind: str,
+    tags: tuple[str, ...],
+    payload: bytes,
+    instance: Instance,
+    seq: int | None = None,
+) -> Entry:
+    """An entry of a task log, at the next place."""
+    (place,) = view.places(1)
+    head = Head(
+        place.lsn,
+        "marker" if kind == "marker" else "take over",
+        tags,
+        place.at_ms,
+        xxhash.xxh3_64_intdigest(payload),
+        len(payload),
+        instance=instance,
+        seq=seq,
+    )
+    return Entry(head, payload)
+
+
+def decide_reset(operation: ResetQuery, view: View) -> Plan:
+    """A take-over, after which the query has no batches: the next one marked is any it likes."""
+    record = need_query(view, operation.query)
+    taken = decide_take_over(TakeQuery(operation.query, operation.run, None), view)
+    assert isinstance(taken.answer, Taken)
+    if not taken.changes:
+        return taken
+    fresh = QueryRecord(operation.query, record.name, taken.answer.instance, operation.run)
+    return Plan(
+        Taken(taken.answer.instance, None),
+        taken.entries,
+        query=fresh,
+        run=taken.run,
+        removal=_traces(view, operation.query),
+    )
+
+
+def decide_delete_query(operation: DeleteQuery, view: View) -> Plan:
+    """The query, its task log, checkpoint files and whatever of it was never committed."""
+    record = need_query(view, operation.query)
+    traces = _traces(view, operation.query)
+    runs = tuple((operation.query, each.run) for each in view.runs(operation.query) if each.run)
+    # Of one that is not remembered nothing is: a batch write of which each has an id of its own.
+    points = traces.points if operation.remember else ()
+    removal = msgspec.structs.replace(traces, points=points, query=operation.query, runs=runs)
+    kept = (operation.query, NO_RUN, record.instance) if operation.remember else None
+    return Plan(record, removal=removal, run=kept)
+
+
+def _traces(view: View, query: QueryId) -> Removal:
+    """Everything that says what a query did. Markers stay under the tags of their outputs."""
+    task_log = [(task_log_tag(query), lsn) for lsn in view.tagged(task_log_tag(query))]
+    files = [(files_tag(query), lsn) for lsn in view.tagged(files_tag(query))]
+    heads = (view.head(lsn) for lsn in view.waiting(query))
+    waiting = [(head.tags[0], head.lsn) for head in heads if head is not None]
+    offsets = []
+    offsets_entry = view.first_offsets(query, BatchId(0))
+    while offsets_entry is not None:
+        offsets.append((query, offsets_entry[0]))
+        offsets_entry = view.first_offsets(query, BatchId(offsets_entry[0] + 1))
+    consumers = tuple(
+        (each.reader, each.name, each.stream)
+        for each in view.consumers()
+        if (each.reader, each.name) == ("query", query)
+    )
+    return Removal(
+        tags=tuple(dict.fromkeys((*task_log, *files, *waiting))),
+        points=last_of_each((*task_log, *files)),
+        marks=tuple((query, batch) for batch in _marked(view, query)),
+        offsets=tuple(offsets),
+        stores=tuple((query, each.folder) for each in view.stores(query)),
+        consumers=consumers,
+    )
+
+
+def _marked(view: View, query: QueryId) -> list[BatchId]:
+    entries = (view.entry(lsn) for lsn in view.marks(query, BatchId(0)))
+    return [
+        msgspec.json.decode(each.payload, type=Marker).batch for each in entries if each is not None
+    ]
