@@ -266,6 +266,7 @@ def test_an_unknown_stream_is_named(spark: SparkSession) -> None:
         ("startingTime", "noon", "milliseconds since 1970"),
         ("maxRowsPerTrigger", "0", "whole number above 0"),
         ("startingOffsets", "earliest", "not an option"),
+        ("deadline", "200 ms", "deadline is not supported by this version"),
     ],
 )
 def test_a_bad_option_is_said_in_a_sentence(

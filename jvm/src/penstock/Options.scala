@@ -27,11 +27,9 @@ final case class WriteOptions(key: Seq[String], substreams: Option[Int])
 /** What a table of ours stands for: one stream, or one for each of its columns. */
 sealed trait Streams {
   def isOne: Boolean
-  def names: Seq[String]
 }
 final case class OneStream(name: String) extends Streams {
   override def isOne: Boolean = true
-  override def names: Seq[String] = Seq(name)
   override def toString: String = name
 }
 final case class ByColumn(names: Seq[String]) extends Streams {
@@ -44,7 +42,7 @@ object Options {
   private val Known = Set(
     "path", "stream", "startingposition", "startingtime", "maxrowspertrigger",
     "maxbytespertrigger", "failondataloss", "key", "substreams", "checkpointlocation",
-    "queryname", "deadline", "url", "token", "tls.ca", "retryseconds", "outputs")
+    "queryname", "url", "token", "tls.ca", "retryseconds", "outputs")
 
   def streams(options: CaseInsensitiveStringMap): Streams = names(options, "outputs") match {
     case Nil => OneStream(stream(options))
@@ -62,6 +60,9 @@ object Options {
 
   private def refuseUnknown(options: CaseInsensitiveStringMap, more: Set[String]): Unit =
     options.keySet().forEach { key =>
+      if (key.equalsIgnoreCase("deadline")) {
+        throw new BadCall("unknown_option", "deadline is not supported by this version")
+      }
       if (!(Known ++ more).contains(key.toLowerCase(java.util.Locale.ROOT))) {
         throw new BadCall(
           "unknown_option",

@@ -18,7 +18,7 @@ import penstock.source.LogScan
  * One stream of the log, as Spark sees it: a table to read and write, in batch or streaming. One
  * with several streams can only be written.
  */
-final class PenstockTable(val streams: Streams, declared: StructType, connection: Connection)
+final class PenstockTable(streams: Streams, declared: StructType, connection: Connection)
     extends SupportsRead
     with SupportsWrite {
 

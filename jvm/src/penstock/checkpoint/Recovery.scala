@@ -7,15 +7,14 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.penstock.{SinkKind, SparkInternals}
 
-import penstock.{BadCall, Connection, Damaged, Protocol}
-import penstock.client.{Gateway, LastMarker, TakeOver}
+import penstock.{BadCall, Connection, Damaged}
+import penstock.client.{Gateway, LastMarker}
 import penstock.commit._
 
 /**
  * What happens once per run, before Spark reads its logs:
  *
- *   1. Take the query's next instance number. From then on an older run cannot mark. Say whether it
- *      takes part in barriers, before it asks for anything to read.
+ *   1. Take the query's next instance number. From then on an older run cannot mark.
  *   1. Let what an older run of this driver has computed become durable, and end its queue.
  *   1. If the checkpoint was written to a moment ago, wait for what an older run that is still
  *      alive elsewhere may be writing. Nothing would be lost without that, but its file would be
@@ -44,20 +43,13 @@ private[checkpoint] object Recovery extends Logging {
     } {
       val settings = new Settings(conf)
       val gateway = Connection.of(conf).map(Gateway.to)
-      val coordinator = Connection.of(conf)
-        .flatMap(Protocol.coordinator(key => Option(conf.get(key)), _))
-        .map(Gateway.to)
-      // What is prepared will be committed, and under the instance that prepared it.
-      coordinator.foreach(_.queries.finish(query))
       val taken = gateway.map(_.queries.takeOver(query, run, SparkInternals.nameOf(query)))
-      for (g <- gateway; t <- taken) align(g, query, t, conf)
       QueryRuns.ofCheckpoint(root.toString).flatMap(_.queue).foreach(endOlder)
       if (taken.isDefined) letOlderRunFinish(root, files)
       for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
       val logged = gateway.toSeq.flatMap(new LoggedState(root, files, _, query, conf).restore())
-      val snapshots =
-        Option.when(settings.snapshotsInLog && coordinator.isEmpty)(new Snapshots(logged))
-      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, coordinator, query, t.instance)
+      val snapshots = Option.when(settings.snapshotsInLog)(new Snapshots(logged))
+      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, query, t.instance)
       val started = start(root, files, conf, settings, query, run, log, snapshots)
       QueryRuns.started(root.toString, started)
     }
@@ -97,12 +89,6 @@ private[checkpoint] object Recovery extends Logging {
       queue
     }
     new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
-  }
-
-  private def align(gateway: Gateway, query: String, taken: TakeOver, conf: Configuration): Unit = {
-    val outputs =
-      if (Protocol.of(conf) == Protocol.Aligned) SparkInternals.outputsOf(query) else Nil
-    if (outputs.nonEmpty || taken.isAligned) gateway.queries.align(query, taken.instance, outputs)
   }
 
   private def endOlder(queue: ReleaseQueue): Unit = {

@@ -12,11 +12,7 @@ import penstock.commit.{FileEntry, Snapshot}
  * The task log of a query as one run of it sees it: the run's instance number, and what the run
  * knows of the batches under way. The sink seals a batch here; it is marked when it may commit.
  */
-final class TaskLog(
-    gateway: Gateway,
-    coordinator: Option[Gateway],
-    val query: String,
-    val instance: Long) {
+final class TaskLog(gateway: Gateway, val query: String, val instance: Long) {
   import TaskLog._
 
   @volatile private var confirmedAtNs = System.nanoTime()
@@ -75,7 +71,7 @@ final class TaskLog(
       snapshots: Option[Seq[Snapshot]] = None): Unit = {
     val what = sealedBatches.get(batch)
     val known = Option.when(copied >= 0)(copied)
-    coordinator.getOrElse(gateway).queries
+    gateway.queries
       .mark(query, instance, batch, what.writes, Some(commit), what.positions, what.mode, files,
         known, snapshots)
     sealedBatches.remove(batch)

@@ -105,7 +105,6 @@ object Gateway {
   val Json = new ObjectMapper()
   val ArrowType = "application/vnd.apache.arrow.stream"
   val BytesType = "application/octet-stream"
-  val PositionHeader = "Penstock-Position"
   val CursorHeader = "Penstock-Cursor"
 
   private val AnswerTimeout = Duration.ofSeconds(60)

@@ -17,11 +17,8 @@ final case class Write(stream: String, partition: Int, attempt: Long, entries: S
 /** The last marker of a query, as its task log has it. */
 final case class LastMarker(batch: Long, lsn: Long, commit: Option[Array[Byte]])
 
-/**
- * The answer to a take-over: this run's instance, where the one before it got to, and whether the
- * query takes part in barriers.
- */
-final case class TakeOver(instance: Long, last: Option[LastMarker], isAligned: Boolean)
+/** The answer to a take-over: this run's instance, and where the one before it got to. */
+final case class TakeOver(instance: Long, last: Option[LastMarker])
 
 /** A marked batch: its checkpoint files in the log, and the bytes of `commits/N`. */
 final case class MarkedFiles(
@@ -69,16 +66,7 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     val last = Option(answer.get("marker")).filterNot(_.isNull).map { marker =>
       LastMarker(marker.path("batch").asLong(), marker.path("lsn").asLong(), commitOf(marker))
     }
-    TakeOver(answer.path("instance").asLong(), last, answer.path("aligned").asBoolean())
-  }
-
-  /** Takes part in barriers, writing these streams; with none, does so no longer. */
-  def align(query: String, instance: Long, outputs: Seq[String]): Unit = {
-    val body = Gateway.Json.createObjectNode().put("instance", instance)
-    val streams = body.putArray("outputs")
-    outputs.foreach(stream => streams.add(stream))
-    gateway.putJson(s"/queries/$query/alignment", body)
-    ()
+    TakeOver(answer.path("instance").asLong(), last)
   }
 
   /** The instance of a query that may mark now. */
@@ -103,21 +91,6 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       answer.path("end").asLong(),
       answer.path("latest").asLong(),
       answer.path("substreams").asInt())
-  }
-
-  /** Of a coordinator: these substreams are written in the batch. */
-  def register(stamp: Stamp, stream: String, substreams: Seq[Int]): Unit = {
-    val body = Gateway.Json.createObjectNode().put("instance", stamp.instance).put("batch", stamp.batch)
-    val list = body.putArray("substreams")
-    substreams.foreach(place => list.addArray().add(stream).add(place))
-    gateway.postJson(s"/queries/${stamp.query}/registrations", body)
-    ()
-  }
-
-  /** Of a coordinator: returns when nothing of the query is left to be committed. */
-  def finish(query: String): Unit = {
-    gateway.postJson(s"/queries/$query/finish", Gateway.Json.createObjectNode())
-    ()
   }
 
   /** Makes a batch visible. Sending the same marker again is answered as the first time. */

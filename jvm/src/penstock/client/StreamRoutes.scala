@@ -52,18 +52,16 @@ final class StreamRoutes private[client] (gateway: Gateway) {
   def position(stream: String, query: String): Long =
     gateway.getJson(s"/streams/$stream/position?$query").path("position").asLong()
 
-  /** Appends the batches of an Arrow stream, pending or visible; returns their LSNs in order. */
+  /** Appends the batches of an Arrow stream as pending entries; returns their LSNs in order. */
   def appendEntries(
       stream: String,
       stamp: Stamp,
       substreams: Seq[Int],
-      arrow: Array[Byte],
-      isVisible: Boolean): Seq[Long] = {
+      arrow: Array[Byte]): Seq[Long] = {
     val stamped = s"query=${stamp.query}&instance=${stamp.instance}&batch=${stamp.batch}" +
       s"&partition=${stamp.partition}&attempt=${stamp.attempt}"
     val answer = gateway.postArrow(
-      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}" +
-        (if (isVisible) "&visible=true" else ""),
+      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}",
       arrow)
     answer.path("entries").elements().asScala.map(_.asLong()).toSeq
   }

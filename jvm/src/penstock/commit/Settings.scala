@@ -2,7 +2,7 @@ package penstock.commit
 
 import org.apache.hadoop.conf.Configuration
 
-import penstock.{BadCall, Protocol}
+import penstock.BadCall
 
 /** How commits are made. */
 sealed abstract class Mode(val name: String)
@@ -25,7 +25,7 @@ object Mode {
 final class Settings(conf: Configuration) {
   import Settings._
 
-  val mode: Mode = if (Protocol.of(conf) == Protocol.Aligned) Mode.Sync else {
+  val mode: Mode = {
     val told = conf.get(ModeKey, Mode.Full.name)
     Mode.all
       .find(_.name == told)

@@ -1,13 +1,12 @@
 package penstock.sink
 
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
 import org.apache.spark.sql.penstock.SparkInternals
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import penstock.{BadCall, ByColumn, Connection, OneStream, Options, Protocol, Streams}
+import penstock.{BadCall, ByColumn, Connection, OneStream, Options, Streams}
 import penstock.checkpoint.QueryRuns
 import penstock.client.{Gateway, StreamInfo}
 
@@ -35,10 +34,8 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
       val targets = rowsOf.map { case (stream, rows) =>
         target(rows, run.stream(stream)(ensure(stream, rows)))
       }
-      val protocol = Protocol.from(conf)
-      val coordinator = Protocol.coordinator(conf, connection)
-      val planned = plan(targets, run.instance).copy(protocol = protocol, coordinator = coordinator)
-      new LogStreamingWrite(planned, run, if (complete) "complete" else "append")
+      val mode = if (complete) "complete" else "append"
+      new LogStreamingWrite(plan(targets, run.instance), run, mode)
     }
 
     override def toBatch: BatchWrite = {
@@ -49,8 +46,6 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
       new LogBatchWrite(plan(targets, instance))
     }
   }
-
-  private def conf(key: String): Option[String] = SparkSession.active.conf.getOption(key)
 
   /** Each stream with the columns of its rows. */
   private def rowsOf: Seq[(String, StructType)] = streams match {

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.penstock.SparkInternals
 import org.apache.spark.sql.types.StructType
 
-import penstock.{Connection, Failpoint, Protocol}
+import penstock.{Connection, Failpoint}
 import penstock.client.{Gateway, Stamp, Write}
 
 /** A stream that a query writes to; `schema` is that of its rows. */
@@ -31,9 +31,7 @@ final case class WritePlan(
     targets: Seq[Target],
     isByColumn: Boolean,
     query: String,
-    instance: Long,
-    protocol: Protocol = Protocol.Marker,
-    coordinator: Option[Connection] = None)
+    instance: Long)
 
 /** What a task attempt appended; reaches the driver only if the attempt succeeded. */
 final case class Appended(writes: Seq[Write]) extends WriterCommitMessage
@@ -74,7 +72,6 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
   import StreamWriter._
 
   private val gateway = Gateway.to(plan.connection)
-  private val isUnsafe = plan.protocol == Protocol.Unsafe
   private val allocator = SparkInternals.allocator(s"penstock-write-${stamp.partition}")
   private val arrowSchema = SparkInternals.arrowSchema(target.schema)
   private val routing =
@@ -115,11 +112,7 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
       filled.foreach(k => buffers(k).drainTo(channel))
       channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
       channel.writeIntLittleEndian(0)
-      plan.coordinator.foreach(Gateway.to(_).queries.register(stamp, target.stream, filled))
-      val lsns =
-        gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray, isUnsafe)
-      // What shows already is not the marker's to show.
-      if (!isUnsafe) appended ++= lsns
+      appended ++= gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray)
       rowsSinceFlush = 0
       turn = (turn + 1) % target.substreams
     }

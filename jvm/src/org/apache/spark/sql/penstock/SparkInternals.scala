@@ -78,10 +78,6 @@ object SparkInternals {
     case _ => SinkKind.Other
   }
 
-  /** The streams of the log that a running query writes. */
-  def outputsOf(query: String): Seq[String] =
-    execution(query).map(_.sink).toSeq.collect { case table: PenstockTable => table.streams.names }.flatten
-
   /**
    * Whether a source of the query may delete what a batch has read once it is told that the batch
    * is done, which Spark tells it while the next one is cut. A source we do not know may.
