@@ -36,22 +36,22 @@ class Change:
 
 # One name in every run, and no folder of the process's own.
 _LOCAL_FILE = """new java.io.File(
-            new Settings(conf).localFolder.get, what.relative.replace("/", "-"))"""
+            new CommitSettings(conf).localFolder.get, what.relative.replace("/", "-"))"""
 
 CHANGES = (
     Change(
-        "commit/Release.scala",
+        "commit/driver/Release.scala",
         ".filter(_.forall(batch.pieces.durableWrite(_, lost).isDefined))",
         f".filter({_has(MARKER_TOO_EARLY)} || "
         "_.forall(batch.pieces.durableWrite(_, lost).isDefined))",
     ),
     Change(
-        "commit/Release.scala",
+        "commit/driver/Release.scala",
         "math.max(write.durable, generation)",
         f"math.max(write.durable, if ({_has(SUPERSEDED_COUNTED)}) write.told else generation)",
     ),
     Change(
-        "commit/ReleaseQueue.scala",
+        "commit/driver/ReleaseQueue.scala",
         'Failpoint.reach("before_marker", query, batch)',
         f"if ({_has(COMMIT_TOO_EARLY)}) store.putCommit(batch, "
         'held.get(s"commits/$batch"))\n'
@@ -65,7 +65,7 @@ CHANGES = (
         "    val mode = ModeOf.run(",
     ),
     Change(
-        "commit/HeldState.scala",
+        "commit/executor/HeldState.scala",
         "    val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
         f"    val local = if ({_has(STALE_TRUSTED)}) {_LOCAL_FILE} else "
         "new File(LocalFolder.of(settings), UUID.randomUUID().toString)",

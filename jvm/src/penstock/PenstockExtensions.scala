@@ -1,8 +1,8 @@
 package penstock
 
+import org.apache.spark.sql.penstock.gate.GateRule
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.ColumnarRule
-import org.apache.spark.sql.penstock.GateRule
 
 /** What the plug-in adds to Spark's planner: the gate of sinks outside the log. */
 final class PenstockExtensions extends (SparkSessionExtensions => Unit) {

@@ -11,8 +11,9 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import penstock.Damaged
-import penstock.client.{Gateway, LoggedStore}
-import penstock.commit.{Snapshot, SnapshotFile, WholeFile}
+import penstock.checkpoint.location.WholeFile
+import penstock.client.Gateway
+import penstock.wire.{LoggedStore, Snapshot, SnapshotFile}
 
 /** State that is in the log: what the location has lost of it is written there again. */
 private[checkpoint] final class LoggedState(

@@ -5,11 +5,16 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
-import org.apache.spark.sql.penstock.{SinkKind, SparkInternals}
+import org.apache.spark.sql.penstock.{RunningQuery, SinkKind}
 
-import penstock.{BadCall, Connection, Damaged}
-import penstock.client.{Gateway, LastMarker}
-import penstock.commit._
+import penstock.{BadCall, Damaged}
+import penstock.checkpoint.location.{StoreName, WholeFile}
+import penstock.client.Gateway
+import penstock.commit.driver.{ReleaseQueue, ReleaseQueues, Snapshots}
+import penstock.commit.executor.LocalFolder
+import penstock.query.{QueryRun, QueryRuns, TaskLog}
+import penstock.settings.{CommitSettings, Connection, Mode}
+import penstock.wire.LastMarker
 
 /**
  * What happens once per run, before Spark reads its logs:
@@ -36,14 +41,14 @@ private[checkpoint] object Recovery extends Logging {
 
   def ensure(root: Path, files: CheckpointFileManager, conf: Configuration): Unit =
     for {
-      (query, run) <- SparkInternals.streamThread
+      (query, run) <- RunningQuery.streamThread
       if !QueryRuns.ofCheckpoint(root.toString).exists(_.run == run)
       // A thread made by a stream thread inherits its properties, and may start another query.
       metadata <- StreamMetadata.read(new Path(root, "metadata"), conf) if metadata.id == query
     } {
-      val settings = new Settings(conf)
+      val settings = new CommitSettings(conf)
       val gateway = Connection.of(conf).map(Gateway.to)
-      val taken = gateway.map(_.queries.takeOver(query, run, SparkInternals.nameOf(query)))
+      val taken = gateway.map(_.queries.takeOver(query, run, RunningQuery.nameOf(query)))
       QueryRuns.ofCheckpoint(root.toString).flatMap(_.queue).foreach(endOlder)
       if (taken.isDefined) letOlderRunFinish(root, files)
       for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
@@ -58,7 +63,7 @@ private[checkpoint] object Recovery extends Logging {
       root: Path,
       files: CheckpointFileManager,
       conf: Configuration,
-      settings: Settings,
+      settings: CommitSettings,
       query: String,
       run: String,
       log: Option[TaskLog],
@@ -66,12 +71,12 @@ private[checkpoint] object Recovery extends Logging {
     val committed = latest(files, new Path(root, LogFile.Commits))
     val offsets = latest(files, new Path(root, LogFile.Offsets))
     val mode = ModeOf.run(root, offsets, files, conf, settings)
-    val usesSparks = SparkInternals.insistsOnItsProvider(query)
-    if (usesSparks) SparkInternals.setForThisQuery(ProviderName.Key, ProviderName.Stock)
+    val usesSparks = RunningQuery.insistsOnItsProvider(query)
+    if (usesSparks) RunningQuery.setForThisQuery(ProviderName.Key, ProviderName.Stock)
     val queue = Option.when(mode != Mode.Sync) {
       // A task would say so too, but Spark shows its own words for what fails in a store.
       LocalFolder.of(settings)
-      val toLog = log.filter(_ => SparkInternals.sinkOf(query) == SinkKind.Log)
+      val toLog = log.filter(_ => RunningQuery.sinkOf(query) == SinkKind.Log)
       val store = new CheckpointStore(root, files, toLog, committed)
       val queue = new ReleaseQueue(
         query,
@@ -80,12 +85,12 @@ private[checkpoint] object Recovery extends Logging {
         committed + 1,
         offsets > committed,
         store,
-        Releases.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
-        Releases.followers(StoreName.of(root), conf),
+        ReleaseQueues.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
+        ReleaseQueues.followers(StoreName.of(root), conf),
         settings,
-        why => SparkInternals.cancelJobs(run, why.getMessage),
+        why => RunningQuery.cancelJobs(run, why.getMessage),
         snapshots)
-      Releases.started(queue, SparkInternals.isActive)
+      ReleaseQueues.started(queue, RunningQuery.isActive)
       queue
     }
     new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
@@ -96,7 +101,7 @@ private[checkpoint] object Recovery extends Logging {
       logWarning(s"an older run of query ${queue.query} has computed a batch that did not become " +
         "durable; it is computed again")
     }
-    Releases.ended(queue.run)
+    ReleaseQueues.ended(queue.run)
   }
 
   private def letOlderRunFinish(root: Path, files: CheckpointFileManager): Unit = {
@@ -153,7 +158,7 @@ private object ModeOf extends Logging {
       latestOffsets: Long,
       files: CheckpointFileManager,
       conf: Configuration,
-      settings: Settings): Mode = {
+      settings: CommitSettings): Mode = {
     val told = conf.get(ProviderName.Key, ProviderName.SparkDefault)
     val recorded =
       if (latestOffsets < 0) None
@@ -172,12 +177,12 @@ private object ModeOf extends Logging {
     if (settings.mode != Mode.Sync && !ProviderName.isRocksDB(provider)) {
       logInfo(s"commits of the query at $root are synchronous: its state is kept by $provider")
       Mode.Sync
-    } else if (settings.mode != Mode.Sync && !Releases.canBeTold(SparkInternals.isLocal)) {
+    } else if (settings.mode != Mode.Sync && !ReleaseQueues.canBeTold(RunningQuery.isLocal)) {
       throw new BadCall(
         "no_plugin",
-        s"${Settings.ModeKey} is ${settings.mode.name}, for which executors must tell the driver " +
+        s"${CommitSettings.ModeKey} is ${settings.mode.name}, for which executors must tell the driver " +
           "what they wrote: set spark.plugins=penstock.PenstockPlugin (penstock.attach does), or " +
-          s"set ${Settings.ModeKey}=sync")
+          s"set ${CommitSettings.ModeKey}=sync")
     } else settings.mode
   }
 }

@@ -9,9 +9,11 @@ import java.util.concurrent.{CompletableFuture, ConcurrentHashMap}
 
 import scala.annotation.tailrec
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.JsonNode
 
-import penstock.{BadCall, Bug, Connection, Damaged, Fenced, PenstockException, TryAgain}
+import penstock.{BadCall, Bug, Damaged, Fenced, PenstockException, TryAgain}
+import penstock.settings.Connection
+import penstock.wire.Json
 
 /**
  * The server's HTTP interface (docs/http.md), one method per route the plug-in uses.
@@ -102,7 +104,6 @@ final class Gateway private (connection: Connection, http: HttpClient) {
 }
 
 object Gateway {
-  val Json = new ObjectMapper()
   val ArrowType = "application/vnd.apache.arrow.stream"
   val BytesType = "application/octet-stream"
   val CursorHeader = "Penstock-Cursor"

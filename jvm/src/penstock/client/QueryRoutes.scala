@@ -9,57 +9,13 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import penstock.commit.{FileEntry, Snapshot, SnapshotFile}
-
-/** What a winning task attempt appended to a stream. Travels from executors to the driver. */
-final case class Write(stream: String, partition: Int, attempt: Long, entries: Seq[Long])
-
-/** The last marker of a query, as its task log has it. */
-final case class LastMarker(batch: Long, lsn: Long, commit: Option[Array[Byte]])
-
-/** The answer to a take-over: this run's instance, and where the one before it got to. */
-final case class TakeOver(instance: Long, last: Option[LastMarker])
-
-/** A marked batch: its checkpoint files in the log, and the bytes of `commits/N`. */
-final case class MarkedFiles(
-    batch: Long,
-    lsn: Long,
-    commit: Option[Array[Byte]],
-    files: Seq[FileEntry])
-
-/**
- * What the log has of a checkpoint past some batch: the marked batches, and the recorded offsets,
- * as batch and entry, of the first one that is not marked.
- */
-final case class LoggedCheckpoint(markers: Seq[MarkedFiles], offsets: Option[(Long, Long)])
-
-/** A state store in the log: its newest snapshot, if any, and the change logs after it. */
-final case class LoggedStore(
-    folder: String,
-    needsFrom: Long,
-    snapshot: Seq[SnapshotFile],
-    changes: Seq[FileEntry])
-
-/** How far a source may read, how far it could, and how many substreams there are. */
-final case class Admission(end: Long, latest: Long, substreams: Int)
-
-/** One question to admission: what a source has, how much a batch may carry, how long to wait. */
-final case class AdmissionRequest(
-    query: Option[String],
-    instance: Option[Long],
-    stream: String,
-    after: Long,
-    rowsMax: Option[Long],
-    bytesMax: Option[Long],
-    until: Option[Long],
-    others: Seq[(String, Long)],
-    waitMs: Long)
+import penstock.wire._
 
 /** The routes about queries: taking over, admission, marking. */
 final class QueryRoutes private[client] (gateway: Gateway) {
 
   def takeOver(query: String, run: String, name: Option[String]): TakeOver = {
-    val body = Gateway.Json.createObjectNode()
+    val body = Json.createObjectNode()
     body.put("run", run)
     name.foreach(n => body.put("name", n))
     val answer = gateway.postJson(s"/queries/$query/instances", body)
@@ -74,7 +30,7 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     gateway.getJson(s"/queries/$query").path("instance").asLong()
 
   def admit(ask: AdmissionRequest): Admission = {
-    val body = Gateway.Json.createObjectNode()
+    val body = Json.createObjectNode()
     ask.query.foreach(q => body.put("query", q))
     ask.instance.foreach(i => body.put("instance", i))
     body.put("stream", ask.stream).put("after", ask.after)
@@ -105,7 +61,7 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       files: Seq[FileEntry] = Nil,
       copied: Option[Long] = None,
       snapshots: Option[Seq[Snapshot]] = None): Long = {
-    val body = Gateway.Json.createObjectNode()
+    val body = Json.createObjectNode()
     body.put("instance", instance).put("batch", batch).put("mode", mode)
     copied.foreach(last => body.put("copied", last))
     commit.foreach(bytes => body.put("commit", Base64.getEncoder.encodeToString(bytes)))

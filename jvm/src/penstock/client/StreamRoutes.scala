@@ -8,22 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.arrow.vector.ipc.message.MessageSerializer
 import org.apache.arrow.vector.types.pojo.Schema
 
-/** A stream as the server describes it. */
-final case class StreamInfo(
-    name: String,
-    schema: Schema,
-    substreams: Int,
-    key: Seq[String],
-    earliest: Long,
-    latest: Long) {
-
-  /** The stream as someone sees it who knows only its first columns. */
-  def first(columns: Int): StreamInfo =
-    copy(schema = new Schema(schema.getFields.subList(0, columns)))
-}
-
-/** Who appends a pending entry; only a marker that names it makes the entry visible. */
-final case class Stamp(query: String, instance: Long, batch: Long, partition: Int, attempt: Long)
+import penstock.wire.{Json, Stamp, StreamInfo}
 
 /** The routes about streams and their rows. */
 final class StreamRoutes private[client] (gateway: Gateway) {
@@ -38,7 +23,7 @@ final class StreamRoutes private[client] (gateway: Gateway) {
       schema: Schema,
       substreams: Option[Int],
       key: Seq[String]): StreamInfo = {
-    val body = Gateway.Json.createObjectNode()
+    val body = Json.createObjectNode()
     body.put("schema", Base64.getEncoder.encodeToString(schema.serializeAsMessage()))
     substreams.foreach(n => body.put("substreams", n))
     if (key.nonEmpty) {

@@ -3,12 +3,14 @@ package penstock.sink
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import penstock.{BadCall, ByColumn, Connection, OneStream, Options, Streams}
-import penstock.checkpoint.QueryRuns
-import penstock.client.{Gateway, StreamInfo}
+import penstock.BadCall
+import penstock.client.Gateway
+import penstock.query.QueryRuns
+import penstock.settings.{ByColumn, Connection, OneStream, Options, Streams}
+import penstock.wire.StreamInfo
 
 /**
  * A write to one stream, or to several, in any output mode. The log keeps every row a query emits:
@@ -68,7 +70,7 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
     Gateway
       .to(connection)
       .streams
-      .ensure(stream, SparkInternals.arrowSchema(rows), options.substreams, options.key)
+      .ensure(stream, ArrowBridge.arrowSchema(rows), options.substreams, options.key)
   }
 
   private def target(rows: StructType, stream: StreamInfo): Target =

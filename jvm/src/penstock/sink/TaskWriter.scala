@@ -13,11 +13,13 @@ import org.apache.arrow.vector.types.pojo.Schema
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.execution.arrow.ArrowWriter
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.StructType
 
-import penstock.{Connection, Failpoint}
-import penstock.client.{Gateway, Stamp, Write}
+import penstock.Failpoint
+import penstock.client.Gateway
+import penstock.settings.Connection
+import penstock.wire.{Stamp, Write}
 
 /** A stream that a query writes to; `schema` is that of its rows. */
 final case class Target(stream: String, substreams: Int, key: Seq[String], schema: StructType)
@@ -72,8 +74,8 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
   import StreamWriter._
 
   private val gateway = Gateway.to(plan.connection)
-  private val allocator = SparkInternals.allocator(s"penstock-write-${stamp.partition}")
-  private val arrowSchema = SparkInternals.arrowSchema(target.schema)
+  private val allocator = ArrowBridge.allocator(s"penstock-write-${stamp.partition}")
+  private val arrowSchema = ArrowBridge.arrowSchema(target.schema)
   private val routing =
     if (target.key.isEmpty) None else Some(new Routing(target.schema, target.key, target.substreams))
   private val buffers = new Array[RowBuffer](target.substreams)

@@ -6,8 +6,9 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import penstock.Bug
-import penstock.client.Gateway.Json
 import penstock.commit._
+import penstock.commit.driver.Release
+import penstock.wire.Json
 
 /**
  * Plays a script of events to a Release and writes down what it answers, in the form of the
