@@ -162,3 +162,15 @@ def test_imports_are_read_in_every_form() -> None:
 def test_nobody_imports_what_spark_loads_by_name_or_what_only_tests_use() -> None:
     wrong = [short(source.path) for source in sources() if source.imports() & {"entry", "testing"}]
     assert not wrong
+
+
+def test_private_members_are_reached_in_one_file() -> None:
+    reached = re.compile(r"getDeclared|setAccessible|Class\.forName|classForName|MethodHandles")
+    # Messages between JVMs are read with the loader of our own classes; nothing of Spark's is.
+    allowed = {"JavaBytes", "SparkMembers"}
+    wrong = [
+        short(source.path)
+        for source in sources()
+        if source.path.stem not in allowed and reached.search(source.code)
+    ]
+    assert not wrong

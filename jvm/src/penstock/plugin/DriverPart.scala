@@ -5,6 +5,7 @@ import java.util.{Collections, Map => JMap}
 import org.apache.spark.SparkContext
 import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerExecutorRemoved}
+import org.apache.spark.sql.penstock.SparkMembers
 
 import penstock.Bug
 import penstock.commit.channel.{JavaBytes, Message}
@@ -13,6 +14,7 @@ import penstock.commit.driver.ReleaseQueues
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
 private[penstock] final class DriverPart extends DriverPlugin {
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
+    SparkMembers.check()
     context.addSparkListener(new SparkListener {
       override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
         ReleaseQueues.all.foreach(_.writerLost(removed.executorId))

@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
-import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
+import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.sources.{ForeachBatchSink, RatePerMicroBatchStream, RateStreamMicroBatchStream}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -60,7 +60,7 @@ object RunningQuery {
    */
   def hasSourceThatDeletes(query: String): Boolean = sourcesOf(query).exists {
     case _: LogSource | _: RateStreamMicroBatchStream | _: RatePerMicroBatchStream => false
-    case files: FileStreamSource => FileCleaner.get(files) != None
+    case files: FileStreamSource => SparkMembers.FileCleaner.of(files).isDefined
     case other => other.getClass.getName != KafkaSource
   }
 
@@ -108,24 +108,10 @@ object RunningQuery {
   /** Where the file sink of a query keeps its log. */
   def sinkLogOf(query: String): Option[Path] =
     execution(query).map(_.sink).collect { case sink: FileStreamSink =>
-      FileSinkLog.get(sink).asInstanceOf[FileStreamSinkLog].metadataPath
+      SparkMembers.FileSinkLog.of(sink).metadataPath
     }
 
-  /** Private in Spark, and nothing else tells where it is. */
-  private val FileSinkLog = {
-    val field = classOf[FileStreamSink].getDeclaredField("fileLog")
-    field.setAccessible(true)
-    field
-  }
-
   private val KafkaSource = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
-
-  /** Private in Spark, and the only sign of the option `cleanSource`. */
-  private val FileCleaner = {
-    val field = classOf[FileStreamSource].getDeclaredField("sourceCleaner")
-    field.setAccessible(true)
-    field
-  }
 
   /**
    * A running query, by what all sessions share: the stream thread's session is a clone, whose own
