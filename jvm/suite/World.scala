@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.StructType
 import penstock.checkpoint.location.StateFile
 import penstock.commit.driver.{ReleaseQueue, ReleaseQueues}
 import penstock.commit.executor.HeldState
-import penstock.settings.CommitSettings
+import penstock.settings.{CommitSettings, Keys}
 
 /** A provider with its settings; `queue` says whether the run has a release queue. */
 final case class Variant(
@@ -306,10 +306,10 @@ final class World(val variant: Variant, folder: Path) {
       conf.set(s"fs.$scheme.faults", script(scheme).toString)
       conf.setBoolean(s"fs.$scheme.impl.disable.cache", true)
     }
-    conf.set(CommitSettings.RetryKey, retrySeconds.toString)
-    conf.set(CommitSettings.LocalBytesKey, localBytes.toString)
-    conf.set(CommitSettings.ModeKey, variant.mode)
-    conf.set(CommitSettings.LocalFolderKey, s"${folder.getParent}/$localFolder")
+    conf.set(Keys.CommitRetrySeconds.name, retrySeconds.toString)
+    conf.set(Keys.LocalMaxBytes.name, localBytes.toString)
+    conf.set(Keys.CommitMode.name, variant.mode)
+    conf.set(Keys.LocalDir.name, s"${folder.getParent}/$localFolder")
     if (variant.isOurs) {
       conf.set(
         SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key,

@@ -174,3 +174,10 @@ def test_private_members_are_reached_in_one_file() -> None:
         if source.path.stem not in allowed and reached.search(source.code)
     ]
     assert not wrong
+
+
+def test_settings_are_named_in_one_file() -> None:
+    quoted = re.compile(r'"spark\.penstock\.')
+    texts = {short(source.path): source.path.read_text("utf-8") for source in sources()}
+    named = [name for name, text in texts.items() if quoted.search(text)]
+    assert named == ["jvm/src/penstock/settings/Keys.scala"]

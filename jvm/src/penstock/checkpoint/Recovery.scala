@@ -13,7 +13,7 @@ import penstock.client.Gateway
 import penstock.commit.driver.{ReleaseQueue, ReleaseQueues, Snapshots}
 import penstock.commit.executor.LocalFolder
 import penstock.query.{QueryRun, QueryRuns, TaskLog}
-import penstock.settings.{CommitSettings, Connection, Mode}
+import penstock.settings.{CommitSettings, Connection, Keys, Mode}
 import penstock.wire.LastMarker
 
 /**
@@ -180,9 +180,9 @@ private object ModeOf extends Logging {
     } else if (settings.mode != Mode.Sync && !ReleaseQueues.canBeTold(RunningQuery.isLocal)) {
       throw new BadCall(
         "no_plugin",
-        s"${CommitSettings.ModeKey} is ${settings.mode.name}, for which executors must tell the driver " +
+        s"${Keys.CommitMode} is ${settings.mode.name}, for which executors must tell the driver " +
           "what they wrote: set spark.plugins=penstock.PenstockPlugin (penstock.attach does), or " +
-          s"set ${CommitSettings.ModeKey}=sync")
+          s"set ${Keys.CommitMode}=sync")
     } else settings.mode
   }
 }

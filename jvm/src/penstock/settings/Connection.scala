@@ -10,32 +10,25 @@ import penstock.BadCall
 final case class Connection(url: String, token: String, ca: Option[String], retrySeconds: Long)
 
 object Connection {
-  val UrlKey = "spark.penstock.url"
-  val TokenKey = "spark.penstock.token"
-  val CaKey = "spark.penstock.tls.ca"
-  val RetryKey = "spark.penstock.retrySeconds"
-
-  private val RetrySecondsDefault = 60L
-
   /** Options of one source or sink come before the session's settings. */
   def of(options: CaseInsensitiveStringMap): Connection = {
     val conf = SparkSession.active.conf
-    from(key => Option(options.get(key.stripPrefix("spark.penstock."))).orElse(conf.getOption(key)))
+    from(key => Option(options.get(Keys.optionOf(key))).orElse(conf.getOption(key)))
       .getOrElse(
         throw new BadCall(
           "no_server",
           s"there is no Penstock server in this session: start it with penstock.session(), " +
-            s"penstock.attach(builder), or set $UrlKey and $TokenKey"))
+            s"penstock.attach(builder), or set ${Keys.Url} and ${Keys.Token}"))
   }
 
   /** The connection of a Hadoop configuration made by Spark, which holds all SQL settings. */
   def of(conf: Configuration): Option[Connection] = from(key => Option(conf.get(key)))
 
-  private def from(get: String => Option[String]): Option[Connection] = get(UrlKey).map { url =>
+  private def from(get: String => Option[String]): Option[Connection] = Keys.Url.find(get).map { url =>
     Connection(
       url.stripSuffix("/"),
-      get(TokenKey).getOrElse(""),
-      get(CaKey),
-      get(RetryKey).map(_.toLong).getOrElse(RetrySecondsDefault))
+      Keys.Token.value(get),
+      Keys.TlsCa.find(get),
+      Keys.RetrySeconds.value(get))
   }
 }

@@ -15,4 +15,6 @@ object Mode {
   case object Full extends Mode("full")
 
   val all: Seq[Mode] = Seq(Sync, AsyncCheckpoint, Full)
+
+  def named(name: String): Mode = all.find(_.name == name).get
 }

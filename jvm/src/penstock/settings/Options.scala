@@ -2,6 +2,7 @@ package penstock.settings
 
 import java.time.Instant
 import java.time.format.DateTimeParseException
+import java.util.Locale
 
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -41,22 +42,25 @@ final case class ByColumn(names: Seq[String]) extends Streams {
 
 /** Options of `format("penstock")`, each read in this one place. */
 object Options {
-  private val Known = Set(
-    "path", "stream", "startingposition", "startingtime", "maxrowspertrigger",
-    "maxbytespertrigger", "failondataloss", "key", "substreams", "checkpointlocation",
-    "queryname", "url", "token", "tls.ca", "retryseconds", "outputs")
-
-  def streams(options: CaseInsensitiveStringMap): Streams = names(options, "outputs") match {
-    case Nil => OneStream(stream(options))
-    case outputs =>
-      val ofOutputs = outputs.flatMap(name => Seq(s"$name.key", s"$name.substreams"))
-      refuseUnknown(options, ofOutputs.map(_.toLowerCase(java.util.Locale.ROOT)).toSet)
-      ByColumn(outputs)
+  private val Known: Set[String] = {
+    val connection = Keys.ofConnection.map(key => Keys.optionOf(key.name))
+    (OptionKeys.all.map(_.name) ++ OptionKeys.ofSpark ++ connection).map(lower).toSet
   }
+
+  def streams(options: CaseInsensitiveStringMap): Streams =
+    names(options, OptionKeys.Outputs) match {
+      case Nil => OneStream(stream(options))
+      case outputs =>
+        val ofOutputs = outputs.flatMap { name =>
+          Seq(OptionKeys.of(name, OptionKeys.RowKey), OptionKeys.of(name, OptionKeys.Substreams))
+        }
+        refuseUnknown(options, ofOutputs.map(key => lower(key.name)).toSet)
+        ByColumn(outputs)
+    }
 
   def stream(options: CaseInsensitiveStringMap): String = {
     refuseUnknown(options, Set.empty)
-    Option(options.get("path")).orElse(Option(options.get("stream"))).getOrElse(
+    OptionKeys.Path.find(in(options)).orElse(OptionKeys.Stream.find(in(options))).getOrElse(
       throw new BadCall("no_stream", "name the stream: load(\"bids\") or start(\"hot_items\")"))
   }
 
@@ -65,7 +69,7 @@ object Options {
       if (key.equalsIgnoreCase("deadline")) {
         throw new BadCall("unknown_option", "deadline is not supported by this version")
       }
-      if (!(Known ++ more).contains(key.toLowerCase(java.util.Locale.ROOT))) {
+      if (!(Known ++ more).contains(lower(key))) {
         throw new BadCall(
           "unknown_option",
           s"'$key' is not an option of format(\"penstock\"); the options are " +
@@ -77,28 +81,39 @@ object Options {
 
   def read(options: CaseInsensitiveStringMap): ReadOptions = ReadOptions(
     start(options),
-    positive(options, "maxRowsPerTrigger"),
-    positive(options, "maxBytesPerTrigger"),
-    options.getBoolean("failOnDataLoss", true))
+    OptionKeys.MaxRowsPerTrigger.find(in(options)),
+    OptionKeys.MaxBytesPerTrigger.find(in(options)),
+    OptionKeys.FailOnDataLoss.value(in(options)))
 
-  /** Options of one of several outputs have its name before theirs. */
-  def write(options: CaseInsensitiveStringMap, prefix: String): WriteOptions =
-    WriteOptions(names(options, s"${prefix}key"), positive(options, s"${prefix}substreams").map(_.toInt))
+  /** The options of the only output; of one of several, those that have its name before theirs. */
+  def write(options: CaseInsensitiveStringMap, output: Option[String]): WriteOptions = {
+    import OptionKeys.{of, RowKey, Substreams}
+    WriteOptions(
+      names(options, output.fold(RowKey)(of(_, RowKey))),
+      output.fold(Substreams)(of(_, Substreams)).find(in(options)).map(_.toInt))
+  }
 
-  private def names(options: CaseInsensitiveStringMap, key: String): Seq[String] =
-    Option(options.get(key)).toSeq.flatMap(_.split(",")).map(_.trim).filter(_.nonEmpty)
+  private def names(options: CaseInsensitiveStringMap, key: TextKey): Seq[String] =
+    key.find(in(options)).toSeq.flatMap(_.split(",")).map(_.trim).filter(_.nonEmpty)
+
+  private def in(options: CaseInsensitiveStringMap)(name: String): Option[String] =
+    Option(options.get(name))
+
+  private def lower(name: String): String = name.toLowerCase(Locale.ROOT)
 
   private def start(options: CaseInsensitiveStringMap): Start =
-    (Option(options.get("startingPosition")), Option(options.get("startingTime"))) match {
+    (
+      OptionKeys.StartingPosition.find(in(options)),
+      OptionKeys.StartingTime.find(in(options))) match {
       case (Some(_), Some(_)) =>
-        throw new BadCall("bad_option", "give startingPosition or startingTime, not both")
+        throw new BadCall("bad_option", s"give ${OptionKeys.StartingPosition} or ${OptionKeys.StartingTime}, not both")
       case (None, Some(time)) => Start.Time(epochMs(time))
       case (None, None) | (Some("earliest"), None) => Start.Earliest
       case (Some("latest"), None) => Start.Latest
       case (Some(text), None) =>
         Start.At(text.toLongOption.filter(_ >= 0).getOrElse(throw new BadCall(
           "bad_option",
-          s"startingPosition is '$text'; it takes earliest, latest or a position")))
+          s"${OptionKeys.StartingPosition} is '$text'; it takes earliest, latest or a position")))
     }
 
   private def epochMs(text: String): Long = text.toLongOption.getOrElse {
@@ -107,13 +122,7 @@ object Options {
       case _: DateTimeParseException =>
         throw new BadCall(
           "bad_option",
-          s"startingTime is '$text'; it takes milliseconds since 1970 or 2026-01-31T12:00:00Z")
+          s"${OptionKeys.StartingTime} is '$text'; it takes milliseconds since 1970 or 2026-01-31T12:00:00Z")
     }
   }
-
-  private def positive(options: CaseInsensitiveStringMap, key: String): Option[Long] =
-    Option(options.get(key)).map { text =>
-      text.toLongOption.filter(_ > 0).getOrElse(
-        throw new BadCall("bad_option", s"$key is '$text'; it takes a whole number above 0"))
-    }
 }

@@ -66,7 +66,7 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
       s"this order, and this one has ${info.schema().toDDL}; penstock.Outputs makes them")
 
   private def ensure(stream: String, rows: StructType): StreamInfo = {
-    val options = Options.write(info.options(), if (streams.isOne) "" else s"$stream.")
+    val options = Options.write(info.options(), Option.unless(streams.isOne)(stream))
     Gateway
       .to(connection)
       .streams

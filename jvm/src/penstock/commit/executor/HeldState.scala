@@ -17,7 +17,7 @@ import penstock.checkpoint.location.{Location, StateFile}
 import penstock.commit.PieceWritten
 import penstock.commit.channel.{Answer, NotReleasing, Standing, Wrote}
 import penstock.commit.driver.ReleaseQueues
-import penstock.settings.CommitSettings
+import penstock.settings.{CommitSettings, Keys}
 
 /**
  * The state this JVM has written and that is not in the checkpoint location yet. A file is written
@@ -340,7 +340,7 @@ object HeldState extends Logging {
       throw new TryAgain(
         "local_space",
         s"$localBytes bytes of state wait to become durable, more than " +
-          s"${CommitSettings.LocalBytesKey} = ${settings.localBytesMax}, for ${settings.retryMs / 1000} " +
+          s"${Keys.LocalMaxBytes} = ${settings.localBytesMax}, for ${settings.retryMs / 1000} " +
           "s; the checkpoint store is too slow for this query, or does not answer")
     }
   }

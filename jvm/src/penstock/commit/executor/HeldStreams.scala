@@ -8,7 +8,7 @@ import penstock.Failpoint
 import penstock.checkpoint.location.StateFile
 import penstock.commit.channel.{HowFar, NotReleasing, Standing}
 import penstock.commit.driver.ReleaseQueues
-import penstock.settings.CommitSettings
+import penstock.settings.{CommitSettings, Keys}
 
 /** A file of the local folder; what fails names the folder, and the setting for another one. */
 final class LocalFile(file: File) extends OutputStream {
@@ -29,7 +29,7 @@ final class LocalFile(file: File) extends OutputStream {
       case e: IOException =>
         throw new IOException(
           s"the state of a batch cannot be written to ${file.getParent} (${e.getMessage}); free " +
-            s"space there, or set ${CommitSettings.LocalFolderKey} to a folder with more",
+            s"space there, or set ${Keys.LocalDir} to a folder with more",
           e)
     }
 }

@@ -13,7 +13,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.penstock.SparkFolders
 
 import penstock.BadCall
-import penstock.settings.CommitSettings
+import penstock.settings.{CommitSettings, Keys}
 
 /**
  * The folder of this JVM for files that are not durable yet. What a process that is gone has left
@@ -51,7 +51,7 @@ private[penstock] object LocalFolder extends Logging {
         throw new BadCall(
           "local_folder",
           s"the folder for files on their way to the checkpoint, $parent, cannot be used " +
-            s"(${e.getMessage}); free it, or set ${CommitSettings.LocalFolderKey} to another one")
+            s"(${e.getMessage}); free it, or set ${Keys.LocalDir} to another one")
     }
   }
 

@@ -37,7 +37,8 @@ object GateRule extends Rule[SparkPlan] {
    */
   private def mayBeSkipped(sink: SinkKind): Boolean = sink != SinkKind.ForeachBatch
 
-  private def limitMs: Long = CommitSettings.retryMs(SQLConf.get.getConfString(_, ""))
+  private def limitMs: Long =
+    CommitSettings.retryMs(key => Option(SQLConf.get.getConfString(key, null)))
 }
 
 /**
