@@ -1,3 +1,4 @@
+// Scala because: tests hold up threads of drivers and executors at points inside the plug-in.
 package penstock
 
 import java.nio.file.{Files, NoSuchFileException, Path}

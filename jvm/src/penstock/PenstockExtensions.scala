@@ -1,3 +1,5 @@
+// Scala because: spark.sql.extensions names a JVM class; jobs have this full name in their
+// settings.
 package penstock
 
 import org.apache.spark.sql.penstock.SparkMembers

@@ -1,3 +1,4 @@
+// Scala because: spark.plugins names a JVM class; jobs have this full name in their settings.
 package penstock
 
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, SparkPlugin}

@@ -1,3 +1,5 @@
+// Scala because: Spark finds format("penstock") as a Java service; META-INF/services has this
+// full name.
 package penstock
 
 import java.util

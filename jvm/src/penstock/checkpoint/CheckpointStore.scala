@@ -1,3 +1,5 @@
+// Scala because: the release queue puts files of every batch into the location through Spark's
+// file manager.
 package penstock.checkpoint
 
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, Executor, Executors}

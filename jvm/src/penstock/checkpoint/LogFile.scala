@@ -1,3 +1,5 @@
+// Scala because: Spark writes offsets and commits of every batch into streams of its own Java
+// class.
 package penstock.checkpoint
 
 import java.io.{ByteArrayOutputStream, FileNotFoundException}

@@ -1,3 +1,4 @@
+// Scala because: it runs on Spark's stream thread, and writes through Hadoop's file systems.
 package penstock.checkpoint
 
 import java.io.FileNotFoundException

@@ -1,3 +1,5 @@
+// Scala because: recovery writes the files of a batch on Spark's stream thread, before Spark
+// reads them.
 package penstock.checkpoint
 
 import org.apache.hadoop.fs.Path

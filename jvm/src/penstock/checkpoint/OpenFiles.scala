@@ -1,3 +1,5 @@
+// Scala because: Spark reads state and offsets from Hadoop's input streams, once per file of a
+// task.
 package penstock.checkpoint
 
 import java.io.{ByteArrayInputStream, EOFException, File}

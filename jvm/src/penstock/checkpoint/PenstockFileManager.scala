@@ -1,3 +1,5 @@
+// Scala because: it implements Spark's CheckpointFileManager, which checkpoints' settings name
+// by this full name, for every file of every task.
 package penstock.checkpoint
 
 import java.io.FileNotFoundException

@@ -1,3 +1,5 @@
+// Scala because: it runs on Spark's stream thread, between two calls that Spark makes of its
+// file manager.
 package penstock.checkpoint
 
 import org.apache.hadoop.conf.Configuration

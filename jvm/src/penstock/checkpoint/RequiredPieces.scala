@@ -1,3 +1,4 @@
+// Scala because: it reads the stateful operators from Spark's physical plan, after every batch.
 package penstock.checkpoint
 
 import scala.jdk.CollectionConverters._

@@ -1,3 +1,5 @@
+// Scala because: it answers Spark's file sink, which asks its file manager whether a batch is
+// there.
 package penstock.checkpoint
 
 import org.apache.hadoop.fs.Path

@@ -1,3 +1,4 @@
+// Scala because: tasks read and append rows over HTTP on executors, which run no Python of ours.
 package penstock.client
 
 import java.io.IOException

@@ -1,3 +1,5 @@
+// Scala because: executors append state files, and the stream thread marks batches, over these
+// routes.
 package penstock.client
 
 import java.io.ByteArrayOutputStream

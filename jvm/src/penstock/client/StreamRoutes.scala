@@ -1,3 +1,5 @@
+// Scala because: every task appends its rows over these routes, from the JVM that has computed
+// them.
 package penstock.client
 
 import java.util.Base64

@@ -1,3 +1,5 @@
+// Scala because: the driver's release queue decides on these for every piece of state of every
+// batch.
 package penstock.commit
 
 /** What the release of a query is told; see `penstock.commit.events`, whose twin this is. */

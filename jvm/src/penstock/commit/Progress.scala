@@ -1,3 +1,5 @@
+// Scala because: drivers and executors decide by the same rules whether a piece may become
+// durable.
 package penstock.commit
 
 /** How far a run is, and what that allows: the same for its driver and for whoever writes state. */

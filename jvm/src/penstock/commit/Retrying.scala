@@ -1,3 +1,4 @@
+// Scala because: threads of executors repeat the copy of a piece of state until it is done.
 package penstock.commit
 
 import scala.util.control.NonFatal

@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's DriverPlugin, which executors of the application call.
 package penstock.plugin
 
 import java.util.{Collections, Map => JMap}

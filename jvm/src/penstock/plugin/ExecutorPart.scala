@@ -1,3 +1,5 @@
+// Scala because: it implements Spark's ExecutorPlugin, which every executor makes when it
+// starts.
 package penstock.plugin
 
 import java.util.{Map => JMap}

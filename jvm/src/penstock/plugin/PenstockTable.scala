@@ -1,3 +1,4 @@
+// Scala because: it implements the interfaces of a Spark table that can be read and written.
 package penstock.plugin
 
 import java.util

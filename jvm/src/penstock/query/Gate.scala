@@ -1,3 +1,4 @@
+// Scala because: Spark's planner and file manager ask it, on the stream thread, at every batch.
 package penstock.query
 
 import org.apache.spark.sql.penstock.{RunningQuery, SinkKind}

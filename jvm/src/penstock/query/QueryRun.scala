@@ -1,3 +1,5 @@
+// Scala because: source, sink and file manager share it on one stream thread of the driver's
+// JVM.
 package penstock.query
 
 import penstock.commit.driver.ReleaseQueue

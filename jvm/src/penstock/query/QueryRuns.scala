@@ -1,3 +1,4 @@
+// Scala because: Spark makes source, sink and file manager apart, and they find each other here.
 package penstock.query
 
 import java.util.concurrent.ConcurrentHashMap

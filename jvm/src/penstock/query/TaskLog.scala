@@ -1,3 +1,5 @@
+// Scala because: the sink seals a batch from a callback of Spark, with the answers of all its
+// tasks.
 package penstock.query
 
 import java.util.concurrent.ConcurrentHashMap

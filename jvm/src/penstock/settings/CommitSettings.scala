@@ -1,3 +1,5 @@
+// Scala because: tasks find settings in the Hadoop configuration that Spark hands to state
+// stores.
 package penstock.settings
 
 import org.apache.hadoop.conf.Configuration

@@ -1,3 +1,4 @@
+// Scala because: it travels inside Spark's tasks to executors, as a Java object.
 package penstock.settings
 
 import org.apache.hadoop.conf.Configuration

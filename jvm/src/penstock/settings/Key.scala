@@ -1,3 +1,4 @@
+// Scala because: settings are read on executors too, where the check of a value must be made.
 package penstock.settings
 
 import java.util.Locale

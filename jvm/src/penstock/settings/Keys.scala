@@ -1,3 +1,4 @@
+// Scala because: the plug-in reads its settings from Spark's configurations, in every JVM.
 package penstock.settings
 
 /**

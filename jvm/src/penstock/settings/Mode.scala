@@ -1,3 +1,4 @@
+// Scala because: every file that Spark writes to a checkpoint goes its way by this mode.
 package penstock.settings
 
 /** How commits are made. */

@@ -1,3 +1,4 @@
+// Scala because: Spark hands options to sources and sinks as a Java map.
 package penstock.settings
 
 import java.time.Instant

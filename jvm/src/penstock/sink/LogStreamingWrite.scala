@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's StreamingWrite and BatchWrite, called for every batch.
 package penstock.sink
 
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's WriteBuilder, from which each query makes its sink.
 package penstock.sink
 
 import org.apache.spark.sql.connector.write._

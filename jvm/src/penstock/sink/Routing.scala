@@ -1,3 +1,4 @@
+// Scala because: it hashes the key of every row that a task writes.
 package penstock.sink
 
 import java.nio.ByteBuffer

@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's DataWriter, which takes every row of every task.
 package penstock.sink
 
 import java.io.ByteArrayOutputStream

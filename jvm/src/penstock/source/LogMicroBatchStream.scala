@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's MicroBatchStream, asked for every batch.
 package penstock.source
 
 import org.apache.spark.internal.Logging

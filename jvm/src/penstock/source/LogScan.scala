@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's Scan, and its partitions travel inside tasks.
 package penstock.source
 
 import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReaderFactory, Scan}

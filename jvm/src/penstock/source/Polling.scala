@@ -1,3 +1,5 @@
+// Scala because: Spark's polling loop asks a source every ten milliseconds, on the stream
+// thread.
 package penstock.source
 
 import org.apache.spark.sql.penstock.RunningQuery

@@ -1,3 +1,4 @@
+// Scala because: it extends Spark's Offset class, of which the offset log is made.
 package penstock.source
 
 import org.apache.spark.sql.connector.read.streaming.Offset

@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's PartitionReader, and hands every row to a task.
 package penstock.source
 
 import java.io.ByteArrayInputStream

@@ -1,3 +1,4 @@
+// Scala because: it plays vectors to the driver's Release, inside the JVM that runs it.
 package penstock.testing
 
 import scala.jdk.CollectionConverters._

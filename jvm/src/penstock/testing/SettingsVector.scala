@@ -1,3 +1,4 @@
+// Scala because: it prints the keys that the jar itself was compiled with.
 package penstock.testing
 
 import com.fasterxml.jackson.databind.node.ObjectNode

@@ -1,3 +1,5 @@
+// Scala because: the source asks with it, and is answered, before every batch on the stream
+// thread.
 package penstock.wire
 
 /** How far a source may read, how far it could, and how many substreams there are. */

@@ -1,3 +1,4 @@
+// Scala because: executors send these to the driver for every file of state in the log.
 package penstock.wire
 
 /** Where in the log a checkpoint file is. The path is relative to the checkpoint's root. */

@@ -1,3 +1,4 @@
+// Scala because: Spark brings Jackson, with which the JVM reads what the server answers.
 package penstock.wire
 
 import com.fasterxml.jackson.databind.ObjectMapper

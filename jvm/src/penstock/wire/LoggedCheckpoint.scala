@@ -1,3 +1,4 @@
+// Scala because: recovery on the stream thread reads these before Spark reads its checkpoint.
 package penstock.wire
 
 /** The last marker of a query, as its task log has it. */

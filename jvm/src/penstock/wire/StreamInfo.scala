@@ -1,3 +1,4 @@
+// Scala because: source and sink plan tasks by it, and its schema is an Arrow object of Java.
 package penstock.wire
 
 import org.apache.arrow.vector.types.pojo.Schema

@@ -1,3 +1,4 @@
+// Scala because: each task attempt stamps its rows with these and returns them to the driver.
 package penstock.wire
 
 /** Who appends a pending entry; only a marker that names it makes the entry visible. */

@@ -1,3 +1,4 @@
+// Scala because: it extends Spark's own file managers, on executors as well as on the driver.
 package penstock.checkpoint.location
 
 import java.io.BufferedOutputStream

@@ -1,3 +1,4 @@
+// Scala because: every file that a task's state store opens or writes is told apart by its path.
 package penstock.checkpoint.location
 
 import org.apache.hadoop.fs.Path

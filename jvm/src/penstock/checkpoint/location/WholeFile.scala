@@ -1,3 +1,4 @@
+// Scala because: tasks and the driver write whole files through Spark's CheckpointFileManager.
 package penstock.checkpoint.location
 
 import java.io.{File, FileNotFoundException}

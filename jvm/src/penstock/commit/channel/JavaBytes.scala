@@ -1,3 +1,5 @@
+// Scala because: Spark's plug-in channel carries Java objects only, and tasks send one per piece
+// of state.
 package penstock.commit.channel
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, ObjectInputStream, ObjectOutputStream, ObjectStreamClass}

@@ -1,3 +1,5 @@
+// Scala because: executors send these to the driver through Spark's plug-in channel, per piece
+// of state.
 package penstock.commit.channel
 
 import penstock.commit.{PieceDurable, PieceWritten}

@@ -1,3 +1,5 @@
+// Scala because: the driver answers executors with these, through Spark's plug-in channel, per
+// question.
 package penstock.commit.channel
 
 import penstock.commit.Progress

@@ -1,3 +1,5 @@
+// Scala because: the driver's JVM decides here at every message of every task; release.py is its
+// specification.
 package penstock.commit.driver
 
 import scala.collection.mutable

@@ -1,3 +1,5 @@
+// Scala because: Spark's stream thread and the acks of all tasks meet in this object of the
+// driver's JVM.
 package penstock.commit.driver
 
 import java.util.concurrent.ConcurrentHashMap

@@ -1,3 +1,4 @@
+// Scala because: Spark's plug-in channel calls into the driver's JVM for every piece of state.
 package penstock.commit.driver
 
 import java.util.concurrent.ConcurrentHashMap

@@ -1,3 +1,4 @@
+// Scala because: the release queue asks it, under its lock, which snapshots a marker names.
 package penstock.commit.driver
 
 import scala.collection.mutable

@@ -1,3 +1,4 @@
+// Scala because: threads of the driver's JVM add to these totals at each step of each batch.
 package penstock.commit.driver
 
 import java.util.concurrent.ConcurrentHashMap

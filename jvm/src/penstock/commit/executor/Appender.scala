@@ -1,3 +1,5 @@
+// Scala because: executors, which run no Python of ours, append the state of their tasks to the
+// log.
 package penstock.commit.executor
 
 import java.nio.file.Files

@@ -1,3 +1,5 @@
+// Scala because: it moves each piece of state that a task has written, from the executor that
+// has it.
 package penstock.commit.executor
 
 import java.util.concurrent.{ConcurrentLinkedQueue, TimeUnit}

@@ -1,3 +1,5 @@
+// Scala because: state stores ask the driver from the threads of tasks, while these load and
+// commit.
 package penstock.commit.executor
 
 import java.util.concurrent.ConcurrentHashMap

@@ -1,3 +1,4 @@
+// Scala because: an executor tells the driver of every piece of state that has become durable.
 package penstock.commit.executor
 
 import penstock.commit.PieceDurable

@@ -1,3 +1,5 @@
+// Scala because: a piece is the files that one state store of one task has written for one
+// batch.
 package penstock.commit.executor
 
 import java.io.File

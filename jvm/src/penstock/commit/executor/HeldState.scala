@@ -1,3 +1,4 @@
+// Scala because: state stores of all tasks of an executor write to it and read from it.
 package penstock.commit.executor
 
 import java.io.File

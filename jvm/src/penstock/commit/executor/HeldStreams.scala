@@ -1,3 +1,4 @@
+// Scala because: Spark's state stores write their files into these output streams, key by key.
 package penstock.commit.executor
 
 import java.io.{BufferedOutputStream, File, FileOutputStream, IOException, OutputStream}

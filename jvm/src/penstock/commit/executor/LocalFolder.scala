@@ -1,3 +1,5 @@
+// Scala because: every executor has a local folder of its own, which the state of its tasks goes
+// to first.
 package penstock.commit.executor
 
 import java.io.{File, RandomAccessFile}

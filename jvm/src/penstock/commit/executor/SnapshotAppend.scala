@@ -1,3 +1,5 @@
+// Scala because: an executor appends snapshots table by table, before Spark counts them as
+// uploaded.
 package penstock.commit.executor
 
 import java.io.{ByteArrayInputStream, InputStream}

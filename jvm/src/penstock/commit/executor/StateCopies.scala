@@ -1,3 +1,4 @@
+// Scala because: executors copy the state of their tasks to the location, file by file.
 package penstock.commit.executor
 
 import penstock.Failpoint

@@ -1,3 +1,4 @@
+// Scala because: it takes the time of what tasks do and wait for, on the threads that do.
 package penstock.commit.executor
 
 import scala.util.control.NonFatal

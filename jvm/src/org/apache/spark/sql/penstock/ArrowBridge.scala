@@ -1,3 +1,5 @@
+// Scala because: Spark's Arrow types and allocator are Java objects, which tasks read and write
+// rows with.
 package org.apache.spark.sql.penstock
 
 import org.apache.arrow.memory.BufferAllocator

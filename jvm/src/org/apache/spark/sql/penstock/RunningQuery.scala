@@ -1,3 +1,5 @@
+// Scala because: the stream thread, its plan and its local properties are objects of the
+// driver's JVM.
 package org.apache.spark.sql.penstock
 
 import java.util.UUID

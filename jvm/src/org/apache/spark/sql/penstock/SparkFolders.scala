@@ -1,3 +1,5 @@
+// Scala because: executors, which run no Python of ours, need Spark's temporary folder of their
+// JVM.
 package org.apache.spark.sql.penstock
 
 import java.io.File

@@ -1,3 +1,4 @@
+// Scala because: private fields and methods of Spark can only be read by reflection in its JVM.
 package org.apache.spark.sql.penstock
 
 import java.lang.reflect.{AccessibleObject, Field, Method}

@@ -1,3 +1,5 @@
+// Scala because: a node of Spark's physical plan, through which every row of a gated batch
+// passes.
 package org.apache.spark.sql.penstock.gate
 
 import org.apache.spark.rdd.RDD

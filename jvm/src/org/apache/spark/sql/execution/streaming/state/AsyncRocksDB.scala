@@ -1,3 +1,5 @@
+// Scala because: it extends Spark's RocksDB class, which every state store of every task loads
+// and commits.
 package org.apache.spark.sql.execution.streaming.state
 
 import java.io.File

@@ -1,3 +1,4 @@
+// Scala because: it reads Java objects inside Spark's RocksDB, at every commit of every store.
 package org.apache.spark.sql.execution.streaming.state
 
 import org.apache.spark.sql.penstock.SparkMembers
