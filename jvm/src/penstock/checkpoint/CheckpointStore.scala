@@ -111,7 +111,7 @@ private[checkpoint] final class CheckpointStore(
 
   /** What could not be prepared is written now. */
   private def enter(path: String, bytes: Array[Byte]): Unit =
-    Option(prepared.remove(path)).flatMap(it => Try(it.get()).toOption.flatten) match {
+    Option(prepared.remove(path)).flatMap(file => Try(file.get()).toOption.flatten) match {
       case Some(file) => named(file.enter())
       case None => create(path, bytes)
     }
@@ -120,7 +120,7 @@ private[checkpoint] final class CheckpointStore(
     named(WholeFile.create(files, new Path(root, path), bytes))
 
   private def named(put: => Unit): Unit = log match {
-    case Some(tasks) => Naming.of(tasks)(put)
+    case Some(tasks) => ConflictingRun.named(tasks)(put)
     case None => put
   }
 }

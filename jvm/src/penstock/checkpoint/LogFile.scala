@@ -35,9 +35,9 @@ private[checkpoint] final case class LogFile(run: QueryRun, folder: String, batc
   def open(files: CheckpointFileManager, file: Path, conf: Configuration): FSDataInputStream =
     if (folder == Offsets) {
       val bytes = run.queue.flatMap(_.pending(relative)).orElse(WholeFile.read(files, file))
-      val there = bytes.getOrElse(throw new FileNotFoundException(s"$file does not exist"))
+      val offsets = bytes.getOrElse(throw new FileNotFoundException(s"$file does not exist"))
       OpenFiles.bytes(
-        if (run.usesSparksProvider) there else ProviderName.onRead(there, conf))
+        if (run.usesSparksProvider) offsets else ProviderName.onRead(offsets, conf))
     } else files.open(file)
 
   /** What cannot be there yet is known: asking a slow store before every batch adds nothing. */
@@ -113,7 +113,7 @@ private final class MarkedCommit(
     Failpoint.reach("before_marker", log.query, batch)
     log.mark(batch, bytes, Nil, copied = batch - 1)
     Failpoint.reach("after_marker", log.query, batch)
-    Naming.of(log)(WholeFile.create(files, file, bytes))
+    ConflictingRun.named(log)(WholeFile.create(files, file, bytes))
   }
 }
 
@@ -128,14 +128,14 @@ private final class DirectOffsets(
   override protected def closed(bytes: Array[Byte]): Unit = {
     def write(): Unit = WholeFile.write(files, file, ProviderName.onWrite(bytes), overwrite)
     run.log.foreach(_.ensureCurrent())
-    run.log.fold(write())(Naming.of(_)(write()))
+    run.log.fold(write())(ConflictingRun.named(_)(write()))
     Failpoint.reach("after_offsets", run.query, batch)
   }
 }
 
-/** A file that is there already is another run's: say so, if that run has taken over. */
-private object Naming {
-  def of(log: TaskLog)(write: => Unit): Unit =
+/** A file that exists already is another run's: throws Fenced if that run has taken over. */
+private object ConflictingRun {
+  def named(log: TaskLog)(write: => Unit): Unit =
     try write
     catch {
       case e: FileAlreadyExistsException =>

@@ -39,9 +39,9 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
       case Some(log) => log.create(files, file, overwrite)
       case None =>
         heldState(file) match {
-          case Some((run, what)) if what.isSnapshot =>
-            HeldState.createSnapshot(run, file, what, files, conf)
-          case Some((run, what)) => HeldState.create(run, file, what, files, conf)
+          case Some((run, stateFile)) if stateFile.isSnapshot =>
+            HeldState.createSnapshot(run, file, stateFile, files, conf)
+          case Some((run, stateFile)) => HeldState.create(run, file, stateFile, files, conf)
           case None => files.createAtomic(file, overwrite || SinkLog.isRunAgain(file))
         }
     }
@@ -49,9 +49,9 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
   override def list(folder: Path, filter: PathFilter): Array[FileStatus] = {
     val isLog = LogFile.isLogFolder(folder)
     if (isLog) Recovery.ensure(folder.getParent, files, conf)
-    val there = files.list(folder, filter)
-    if (isLog) there ++ pendingIn(folder, filter, there.map(_.getPath.getName).toSet)
-    else there.filterNot(entry => SinkLog.isRunAgain(entry.getPath))
+    val listed = files.list(folder, filter)
+    if (isLog) listed ++ pendingIn(folder, filter, listed.map(_.getPath.getName).toSet)
+    else listed.filterNot(entry => SinkLog.isRunAgain(entry.getPath))
   }
 
   /** What is held back is there for the query itself, and for no one else. */
@@ -70,15 +70,15 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     case Some(log) => log.open(files, file, conf)
     case None =>
       heldState(file) match {
-        case Some((run, what)) =>
-          HeldState.localCopy(run, what) match {
+        case Some((run, stateFile)) =>
+          HeldState.localCopy(run, stateFile) match {
             case Some(local) =>
               try OpenFiles.local(local, conf)
               catch {
                 // Between the two it was copied, or dropped to make room.
-                case _: FileNotFoundException => openWhenCopied(run, what, file)
+                case _: FileNotFoundException => openWhenCopied(run, stateFile, file)
               }
-            case None => openWhenCopied(run, what, file)
+            case None => openWhenCopied(run, stateFile, file)
           }
         case None => files.open(file)
       }
@@ -91,8 +91,8 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     case None =>
       heldState(file) match {
         // A name with a unique id is there only if this run has written it, which it knows.
-        case Some((run, what)) if !what.isSnapshot && !what.piece.contains('/') =>
-          HeldState.has(run, what)
+        case Some((run, stateFile)) if !stateFile.isSnapshot && !stateFile.piece.contains('/') =>
+          HeldState.has(run, stateFile)
         case _ => !SinkLog.isRunAgain(file) && files.exists(file)
       }
   }
@@ -113,19 +113,19 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     if (mode == Mode.Sync) None
     else
       for {
-        what <- StateFile.of(file)
+        stateFile <- StateFile.of(file)
         run <- Option(conf.get(RunningQuery.RunIdKey)) if DriverQuestions.isReleasing(run)
-      } yield (run, what)
+      } yield (run, stateFile)
 
   /**
    * A changelog that was written on another executor may still be on its way to the location: the
    * driver knows. One that nobody has any more is an error, never an older state.
    */
-  private def openWhenCopied(run: String, what: StateFile, file: Path): FSDataInputStream =
+  private def openWhenCopied(run: String, stateFile: StateFile, file: Path): FSDataInputStream =
     try files.open(file)
     catch {
       case e: FileNotFoundException =>
-        if (DriverQuestions.awaitArrival(run, what, new CommitSettings(conf))(files.exists(file))) {
+        if (DriverQuestions.awaitArrival(run, stateFile, new CommitSettings(conf))(files.exists(file))) {
           files.open(file)
         } else throw e
     }

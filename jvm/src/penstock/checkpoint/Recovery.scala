@@ -126,8 +126,8 @@ private[checkpoint] object Recovery extends Logging {
       logWarning(s"batches ${committed + 1} to ${last.get.batch} of query $query are visible but " +
         "not in the checkpoint location; copying them from the log")
     }
-    val there = gateway.queries.checkpoint(query, committed)
-    there.markers.foreach { marker =>
+    val logged = gateway.queries.checkpoint(query, committed)
+    logged.markers.foreach { marker =>
       val store = new MarkedBatch(root, files, gateway, query, marker)
       if (marker.commit.isEmpty || !store.canBeWritten) {
         throw new Damaged(
@@ -139,7 +139,7 @@ private[checkpoint] object Recovery extends Logging {
       }
       store.write()
     }
-    there.offsets.foreach { case (batch, entry) =>
+    logged.offsets.foreach { case (batch, entry) =>
       val file = new Path(root, s"${LogFile.Offsets}/$batch")
       if (!files.exists(file)) {
         files.mkdirs(file.getParent)
@@ -161,21 +161,21 @@ private object ModeOf extends Logging {
       files: CheckpointFileManager,
       conf: Configuration,
       settings: CommitSettings): Mode = {
-    val told = conf.get(ProviderName.Key, ProviderName.SparkDefault)
+    val configured = conf.get(ProviderName.Key, ProviderName.SparkDefault)
     val recorded =
       if (latestOffsets < 0) None
       else
         WholeFile
           .read(files, new Path(root, s"${LogFile.Offsets}/$latestOffsets"))
           .flatMap(ProviderName.in)
-    if (told == ProviderName.Ours && recorded.exists(!ProviderName.isRocksDB(_))) {
+    if (configured == ProviderName.Ours && recorded.exists(!ProviderName.isRocksDB(_))) {
       throw new BadCall(
         "provider_overridden",
         s"${ProviderName.Key} is ${ProviderName.Ours}, but the checkpoint at $root was begun " +
           s"with ${recorded.get}, which Spark would use instead without a word. Set it to that " +
           "class before this query is started, or start it with a new checkpoint location")
     }
-    val provider = recorded.getOrElse(told)
+    val provider = recorded.getOrElse(configured)
     if (settings.mode != Mode.Sync && !ProviderName.isRocksDB(provider)) {
       logInfo(s"commits of the query at $root are synchronous: its state is kept by $provider")
       Mode.Sync

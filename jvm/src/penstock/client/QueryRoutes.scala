@@ -67,8 +67,8 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     body.put("instance", instance).put("batch", batch).put("mode", mode)
     copied.foreach(last => body.put("copied", last))
     commit.foreach(bytes => body.put("commit", Base64.getEncoder.encodeToString(bytes)))
-    val at = body.putObject("positions")
-    positions.foreach { case (stream, position) => at.put(stream, position) }
+    val positionByStream = body.putObject("positions")
+    positions.foreach { case (stream, position) => positionByStream.put(stream, position) }
     val list = body.putArray("writes")
     writes.foreach { write =>
       val entries = list
@@ -81,14 +81,14 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     }
     val named = body.putArray("files")
     files.foreach(f => named.addObject().put("path", f.path).put("entry", f.entry))
-    snapshots.foreach { those =>
+    snapshots.foreach { kept =>
       val list = body.putArray("snapshots")
-      those.foreach { snapshot =>
-        val one = list.addObject().put("folder", snapshot.folder).put("batch", snapshot.batch)
-        val parts = one.putArray("files")
+      kept.foreach { snapshot =>
+        val fields = list.addObject().put("folder", snapshot.folder).put("batch", snapshot.batch)
+        val parts = fields.putArray("files")
         snapshot.files.foreach { file =>
-          val at = parts.addObject().put("path", file.path).put("file_bytes", file.bytes)
-          val entries = at.put("crc32", file.crc32).putArray("entries")
+          val part = parts.addObject().put("path", file.path).put("file_bytes", file.bytes)
+          val entries = part.put("crc32", file.crc32).putArray("entries")
           file.entries.foreach(lsn => entries.add(lsn))
         }
       }

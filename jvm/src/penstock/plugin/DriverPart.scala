@@ -26,7 +26,8 @@ private[penstock] final class DriverPart extends DriverPlugin {
 
   /** One thread of the driver serves all executors: the queues answer without waiting. */
   override def receive(message: Object): Object = message match {
-    case told: Array[Byte] => JavaBytes.encode(ReleaseQueues.receive(JavaBytes.decode[Message](told)))
+    case bytes: Array[Byte] =>
+      JavaBytes.encode(ReleaseQueues.receive(JavaBytes.decode[Message](bytes)))
     case other => throw new Bug("unknown_message", s"an executor sent ${other.getClass.getName}")
   }
 

@@ -19,9 +19,9 @@ object Gate {
   def forThisThread: Option[Gate] = for {
     (query, run) <- RunningQuery.streamThread
     batch <- RunningQuery.batchOfThisThread
-    there <- QueryRuns.ofQuery(query) if there.run == run && isGated(there)
+    queryRun <- QueryRuns.ofQuery(query) if queryRun.run == run && isGated(queryRun)
   } yield {
-    there.gatedBatch = batch
+    queryRun.gatedBatch = batch
     Gate(run, batch, RunningQuery.sinkOf(query))
   }
 

@@ -71,10 +71,10 @@ final class TaskLog(gateway: Gateway, val query: String, val instance: Long) {
       files: Seq[FileEntry],
       copied: Long,
       snapshots: Option[Seq[Snapshot]] = None): Unit = {
-    val what = sealedBatches.get(batch)
+    val batchSeal = sealedBatches.get(batch)
     val known = Option.when(copied >= 0)(copied)
     gateway.queries
-      .mark(query, instance, batch, what.writes, Some(commit), what.positions, what.mode, files,
+      .mark(query, instance, batch, batchSeal.writes, Some(commit), batchSeal.positions, batchSeal.mode, files,
         known, snapshots)
     sealedBatches.remove(batch)
     ()

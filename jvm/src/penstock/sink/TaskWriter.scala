@@ -53,10 +53,10 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
   override def write(row: InternalRow): Unit = {
     if (!plan.isByColumn) writers(0).write(row)
     else {
-      var at = 0
-      while (at < writers.length) {
-        if (!row.isNullAt(at)) writers(at).write(row.getStruct(at, widths(at)))
-        at += 1
+      var output = 0
+      while (output < writers.length) {
+        if (!row.isNullAt(output)) writers(output).write(row.getStruct(output, widths(output)))
+        output += 1
       }
     }
     Failpoint.reach("mid_task", plan.query, batch)

@@ -58,7 +58,7 @@ final class LogMicroBatchStream(
   override def getDefaultReadLimit: ReadLimit =
     (options.rowsMax.map(ReadLimit.maxRows) ++ options.bytesMax.map(ReadLimit.maxBytes)).toArray match {
       case Array() => ReadLimit.allAvailable()
-      case Array(one) => one
+      case Array(limit) => limit
       case several => ReadLimit.compositeLimit(several)
     }
 

@@ -17,14 +17,14 @@ import penstock.wire.Json
  */
 object ReleaseScript {
   def play(script: String): String = {
-    val told = Json.readTree(script)
+    val vector = Json.readTree(script)
     val release = new Release(
-      told.path("first").asLong(),
-      told.path("recorded").asBoolean(),
-      told.path("with_log").asBoolean(),
-      told.path("behind").asLong())
+      vector.path("first").asLong(),
+      vector.path("recorded").asBoolean(),
+      vector.path("with_log").asBoolean(),
+      vector.path("behind").asLong())
     val steps = Json.createArrayNode()
-    told.path("steps").elements().asScala.foreach { step =>
+    vector.path("steps").elements().asScala.foreach { step =>
       steps.add(answered(release, release.on(eventOf(step.path("event"))), step))
     }
     steps.toString

@@ -6,21 +6,21 @@ import scala.collection.mutable
 
 import penstock.commit._
 
-/** What one writer was told to have written of one piece, and how much of that is durable. */
+/** The newest write of one piece that one writer has announced, and the newest that is durable. */
 private final class Written {
-  var told = 0L
+  var announced = 0L
   var durable = 0L
 
-  def isDurable: Boolean = durable >= told
+  def isDurable: Boolean = durable >= announced
 }
 
-/** Who holds which write of which piece of one batch. Generations count from 1. */
+/** The writes of each piece of one batch, by writer. Generations count from 1. */
 private final class Pieces {
   private val writes = mutable.Map.empty[String, mutable.Map[String, Written]]
 
   def written(piece: String, writer: String, generation: Long): Unit = {
     val write = at(piece, writer)
-    write.told = math.max(write.told, generation)
+    write.announced = math.max(write.announced, generation)
   }
 
   def madeDurable(piece: String, writer: String, generation: Long): Unit = {
@@ -31,19 +31,19 @@ private final class Pieces {
 
   def isKnown(piece: String): Boolean = writes.contains(piece)
 
-  /** The writer and generation that count: durable, while nobody writes the piece anew. */
+  /** The current write, as writer and generation: durable, while nobody writes the piece anew. */
   def durableWrite(piece: String, lost: String => Boolean): Option[(String, Long)] = {
     val all = writes.get(piece).toSeq.flatten
     if (all.exists { case (writer, write) => !write.isDurable && !lost(writer) }) None
     else all.collect { case (writer, write) if write.isDurable => (writer, write.durable) }.minOption
   }
 
-  /** It was written, and no one can make it durable any more. */
+  /** The piece was written, and all its writers were lost before it was durable. */
   def isLost(piece: String, lost: String => Boolean): Boolean = writes.get(piece).exists {
     _.forall { case (writer, write) => !write.isDurable && lost(writer) }
   }
 
-  /** Some piece is written, but not durable yet. */
+  /** Some piece is announced, but not durable yet. */
   def isAnyHeld(lost: String => Boolean): Boolean =
     writes.keys.exists(piece => !isLost(piece, lost) && durableWrite(piece, lost).isEmpty)
 
@@ -58,8 +58,8 @@ private final class Batch {
   var required: Option[Set[String]] = None
   val pieces = new Pieces
 
-  /** A writer was lost while it could have held a piece of this batch. */
-  var isBereft = false
+  /** An executor was lost that may have held unannounced state of this batch. */
+  var writerLostEarly = false
 }
 
 /**
@@ -72,7 +72,7 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   private var releasedTo = if (recorded) first else first - 1
   private var committedTo = first - 1
   private var copiedTo = first - 1
-  private var why: Option[String] = None
+  private var stopReason: Option[String] = None
   private val batches = mutable.Map.empty[Long, Batch]
   private val deletes = mutable.Queue.empty[(Long, String)]
   private val underWay = mutable.Set.empty[Effect]
@@ -81,7 +81,7 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   def released: Long = releasedTo
   def committed: Long = committedTo
   def copied: Long = copiedTo
-  def stopped: Option[String] = why
+  def stopped: Option[String] = stopReason
 
   def mayCompute(batch: Long): Boolean =
     committedTo >= batch - 2 && copiedTo >= batch - 2 - behind
@@ -102,7 +102,7 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   /** Something of the batch that was written never will be. */
   def hasLost(batch: Long): Boolean = batches.get(batch).exists(_.pieces.isAnyLost(lost))
 
-  /** The write of each required piece that counts; to be asked when PutMarker is asked for. */
+  /** The current write of each required piece; to be asked when PutMarker is asked for. */
   def durableWrites(batch: Long): Map[String, (String, Long)] = {
     val held = batches(batch)
     held.required.toSeq.flatten
@@ -111,7 +111,7 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   }
 
   def on(event: Event): Seq[Effect] =
-    if (why.isDefined || isLate(event)) Nil
+    if (stopReason.isDefined || isLate(event)) Nil
     else
       event match {
         case OffsetsWritten(batch) =>
@@ -131,8 +131,8 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
           next()
         case WriterLost(writer) =>
           lost += writer
-          at(committedTo + 1).isBereft = true
-          at(committedTo + 2).isBereft = true
+          at(committedTo + 1).writerLostEarly = true
+          at(committedTo + 2).writerLostEarly = true
           next()
         case Done(effect) =>
           if (underWay.remove(effect)) done(effect)
@@ -171,7 +171,7 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   private def next(): Seq[Effect] = {
     val number = committedTo + 1
     val waiting = batches.get(number).filterNot(_ => underWay(commitOf(number)))
-    waiting.flatMap(gone) match {
+    waiting.flatMap(lostPiece) match {
       case Some(piece) =>
         stop(
           s"an executor was lost with state of batch $number that was not durable yet ($piece); " +
@@ -200,15 +200,15 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   private def commitOf(number: Long): Effect =
     if (withLog) PutMarker(number) else PutCommit(number)
 
-  /** A required piece that was lost; one that nobody was told of, if a writer was. */
-  private def gone(batch: Batch): Option[String] = batch.required.flatMap { required =>
+  /** A required piece that is lost: its writers are, or a writer is and nobody announced it. */
+  private def lostPiece(batch: Batch): Option[String] = batch.required.flatMap { required =>
     required.filter { piece =>
-      if (batch.pieces.isKnown(piece)) batch.pieces.isLost(piece, lost) else batch.isBereft
+      if (batch.pieces.isKnown(piece)) batch.pieces.isLost(piece, lost) else batch.writerLostEarly
     }.minOption
   }
 
   private def stop(reason: String): Seq[Effect] = {
-    why = Some(reason)
+    stopReason = Some(reason)
     Seq(Stop(reason))
   }
 }

@@ -22,20 +22,20 @@ final class Snapshots(before: Seq[Snapshot]) {
    * shares may be gone by the time it is named. A later attempt at a batch replaces an earlier one.
    */
   def appended(snapshot: Snapshot): Unit = {
-    val there = newest.get(snapshot.folder)
-    val isNewer = there.forall { known =>
+    val newestOfStore = newest.get(snapshot.folder)
+    val isNewer = newestOfStore.forall { known =>
       snapshot.batch > known.batch || (snapshot.batch == known.batch && due(snapshot.folder))
     }
-    if (isNewer && there.fold(0L)(_.last) == snapshot.base) {
+    if (isNewer && newestOfStore.fold(0L)(_.last) == snapshot.base) {
       newest(snapshot.folder) = snapshot
       due += snapshot.folder
     }
   }
 
-  /** Those for the marker of the batch to name; of the batch itself only what counts of it. */
-  def take(batch: Long, counts: String => Boolean): Seq[Snapshot] = {
-    val found = due.toSeq.sorted.map(newest).filter(_.batch <= batch)
-    due --= found.map(_.folder)
-    found.filter(snapshot => snapshot.batch < batch || counts(snapshot.piece))
+  /** Those for the marker of the batch to name; of the batch itself only those of current writes. */
+  def take(batch: Long, isCurrent: String => Boolean): Seq[Snapshot] = {
+    val named = due.toSeq.sorted.map(newest).filter(_.batch <= batch)
+    due --= named.map(_.folder)
+    named.filter(snapshot => snapshot.batch < batch || isCurrent(snapshot.piece))
   }
 }

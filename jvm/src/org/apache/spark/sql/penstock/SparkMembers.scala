@@ -51,7 +51,7 @@ object SparkMembers {
 }
 
 /** A member of one of Spark's classes: a field or a method of a name and a type. */
-sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, is: Class[_]) {
+sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, expected: Class[_]) {
   protected type Member <: AccessibleObject
 
   protected def find(): Member
@@ -62,11 +62,11 @@ sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, i
     val declared =
       try Some(find())
       catch { case _: NoSuchFieldException | _: NoSuchMethodException => None }
-    val usable = declared.filter(found => is.isAssignableFrom(typeOf(found))).getOrElse(
+    val usable = declared.filter(candidate => expected.isAssignableFrom(typeOf(candidate))).getOrElse(
       throw new BadCall(
         "other_spark",
         s"Spark $SPARK_VERSION has no $kind $name of class ${owner.getName} with type " +
-          s"${is.getName}, which the plug-in needs; use Spark ${Version.spark}"))
+          s"${expected.getName}, which the plug-in needs; use Spark ${Version.spark}"))
     usable.setAccessible(true)
     usable
   }
@@ -74,8 +74,8 @@ sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, i
   def check(): Unit = { member; () }
 }
 
-final class SparkField[A, B](owner: Class[A], name: String, is: Class[_])
-    extends SparkMember("field", owner, name, is) {
+final class SparkField[A, B](owner: Class[A], name: String, expected: Class[_])
+    extends SparkMember("field", owner, name, expected) {
   override protected type Member = Field
 
   override protected def find(): Field = owner.getDeclaredField(name)
@@ -85,8 +85,8 @@ final class SparkField[A, B](owner: Class[A], name: String, is: Class[_])
   def of(instance: A): B = member.get(instance).asInstanceOf[B]
 }
 
-final class SparkMethod[A, B](owner: Class[A], name: String, is: Class[_])
-    extends SparkMember("method", owner, name, is) {
+final class SparkMethod[A, B](owner: Class[A], name: String, expected: Class[_])
+    extends SparkMember("method", owner, name, expected) {
   override protected type Member = Method
 
   override protected def find(): Method = owner.getDeclaredMethod(name)

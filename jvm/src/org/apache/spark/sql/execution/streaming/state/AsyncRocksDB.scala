@@ -199,8 +199,8 @@ private[state] final class AsyncRocksDB(
     settings.mode == Mode.AsyncCheckpoint ||
       (!takesSnapshot(version, isForced) && HeldState.isDurable(run, folder, version - 1))
 
-  private def giveUp(what: String, e: Throwable): Unit = {
-    val reason = s"$what of $loggingId failed: ${e.getMessage}. The query goes on from the last " +
+  private def giveUp(work: String, e: Throwable): Unit = {
+    val reason = s"$work of $loggingId failed: ${e.getMessage}. The query goes on from the last " +
       "durable batch when restarted"
     logError(reason, e)
     DriverQuestions.giveUp(run, reason)
@@ -312,7 +312,7 @@ private[state] final class AsyncRocksDB(
   private val MetricsWaitMs = if (conf.enableChangelogCheckpointing) 5L else 0L
 }
 
-/** How long compactions of a store took: what its counter said last, and what nobody was told of. */
+/** Time of a store's compactions: its counter at the last look, and what is yet to be reported. */
 private final case class Compaction(countedMs: Long, untoldMs: Long) {
   def next(nowMs: Long): Compaction = Compaction(nowMs, untoldMs + math.max(0, nowMs - countedMs))
 
