@@ -2,7 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.contract
 
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
-import penstock.commit.{GaveUp, Releases}
+import penstock.commit.channel.GaveUp
+import penstock.commit.driver.ReleaseQueues
 
 import Checks._
 import Rows._
@@ -112,7 +113,7 @@ object DeathCases extends Cases {
     val store = batch(world, force = true)
     world.location.hold(1)
     world.commit(store)
-    Releases.ended(world.queue.run)
+    ReleaseQueues.ended(world.queue.run)
     aside(world.restart()).join()
     equal("version 1", world.readAnew(1), Map(("a", 1) -> 1): Pairs)
   }

@@ -194,7 +194,7 @@ object HeldCases extends Cases {
     eventually("nothing of it is held any more")(world.holdsNothing())
     eventually("its commit is over")(Threads.in("commit", "make").isEmpty)
     val maintenance = aside(provider.doMaintenance())
-    eventually("its snapshot waits")(maintenance.isOver || Threads.isAnyIn("penstock.commit.Copier$", "await"))
+    eventually("its snapshot waits")(maintenance.isOver || Threads.isAnyIn("penstock.commit.executor.Copier$", "await"))
     holds("it is not there")(!world.hasVersion(2, ".zip"))
     world.end(1, Seq(store.id))
     maintenance.join()

@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
-import penstock.commit.{Named, Store}
+import penstock.commit.driver.{Named, Store}
 
 /**
  * Puts offsets and commits of a run into the location, and looks whether all that should have been

@@ -6,7 +6,8 @@ import java.nio.file.{Files, Path}
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.node.ObjectNode
-import penstock.client.Gateway
+
+import penstock.wire.Json
 
 /**
  * Runs the cases for each variant in this one JVM and prints a line of JSON for each:
@@ -67,7 +68,7 @@ object Main {
     val start = System.nanoTime()
     val skipped = one.skip(variant)
     val error = if (skipped.isDefined) None else attempt(variant, one, folder)
-    Gateway.Json
+    Json
       .createObjectNode()
       .put("variant", variant.name)
       .put("case", one.name)

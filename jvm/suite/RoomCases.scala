@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider}
 import org.rocksdb.{FlushOptions, RocksDB => NativeRocksDB}
 
-import penstock.commit.{HeldState, LocalFile}
+import penstock.commit.executor.{HeldState, LocalFile}
 
 import Checks._
 import Rows._
@@ -40,7 +40,7 @@ object RoomCases extends Cases {
     put(one, ("a", 1) -> 1)
     world.commitTask(one)
     val other = aside(world.getStore(providers(1), 1))
-    eventually("it waits for room")(Threads.isAnyIn("penstock.commit.HeldState$", "awaitSpace"))
+    eventually("it waits for room")(Threads.isAnyIn("penstock.commit.executor.HeldState$", "awaitSpace"))
     world.location.letGo()
     world.commitTask(other.join())
     world.end(1, providers.map(_.stateStoreId))

@@ -14,7 +14,10 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
-import penstock.commit._
+import penstock.checkpoint.location.StateFile
+import penstock.commit.driver.{ReleaseQueue, ReleaseQueues}
+import penstock.commit.executor.HeldState
+import penstock.settings.{CommitSettings, Keys}
 
 /** A provider with its settings; `queue` says whether the run has a release queue. */
 final case class Variant(
@@ -203,7 +206,7 @@ final class World(val variant: Variant, folder: Path) {
     stores.foreach(_.letGo())
     releasing.foreach { queue =>
       queue.drain(2000)
-      Releases.ended(queue.run)
+      ReleaseQueues.ended(queue.run)
     }
     providers.foreach(_.close())
     providers.clear()
@@ -261,9 +264,9 @@ final class World(val variant: Variant, folder: Path) {
     stores += store
     val made = new ReleaseQueue(
       "query", run.toString, None, first, false, store,
-      Releases.releasers("suite", hadoopConf), Releases.followers("suite", hadoopConf),
-      new Settings(hadoopConf), _ => ())
-    Releases.started(made, isActive = _ => true)
+      ReleaseQueues.releasers("suite", hadoopConf), ReleaseQueues.followers("suite", hadoopConf),
+      new CommitSettings(hadoopConf), _ => ())
+    ReleaseQueues.started(made, isActive = _ => true)
     releasing = Some(made)
   }
 
@@ -303,10 +306,10 @@ final class World(val variant: Variant, folder: Path) {
       conf.set(s"fs.$scheme.faults", script(scheme).toString)
       conf.setBoolean(s"fs.$scheme.impl.disable.cache", true)
     }
-    conf.set(Settings.RetryKey, retrySeconds.toString)
-    conf.set(Settings.LocalBytesKey, localBytes.toString)
-    conf.set(Settings.ModeKey, variant.mode)
-    conf.set(Settings.LocalFolderKey, s"${folder.getParent}/$localFolder")
+    conf.set(Keys.CommitRetrySeconds.name, retrySeconds.toString)
+    conf.set(Keys.LocalMaxBytes.name, localBytes.toString)
+    conf.set(Keys.CommitMode.name, variant.mode)
+    conf.set(Keys.LocalDir.name, s"${folder.getParent}/$localFolder")
     if (variant.isOurs) {
       conf.set(
         SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key,

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.client import Client
 from penstock.errors import BadCall
 from support.servers.processes import wait_until
+from support.servers.scripted_server import ScriptedServer, say
 
 Fresh = Callable[[str], str]
 
@@ -227,3 +228,17 @@ def test_a_local_folder_that_cannot_be_used_is_named(spark: SparkSession, job: J
     spark.conf.unset(LOCAL)
     job.run()
     assert job.seen() == job.all_sent()
+
+
+def test_a_server_of_another_protocol_is_refused_with_both_numbers(spark: SparkSession) -> None:
+    url = spark.conf.get("spark.penstock.url")
+    assert url is not None
+    with ScriptedServer() as older:
+        older.script(say({"name": "given"}))
+        spark.conf.set("spark.penstock.url", older.url)
+        try:
+            with pytest.raises(Exception, match="is of protocol 1, or names none") as refused:
+                spark.readStream.format("penstock").load("given")
+        finally:
+            spark.conf.set("spark.penstock.url", url)
+    assert "this plug-in follows protocol 2" in str(refused.value)

@@ -294,7 +294,10 @@ def test_an_unknown_stream_is_named(spark: SparkSession) -> None:
         ("startingPosition", "yesterday", "earliest, latest or a position"),
         ("startingTime", "noon", "milliseconds since 1970"),
         ("maxRowsPerTrigger", "0", "whole number above 0"),
+        ("failOnDataLoss", "perhaps", "it takes true or false"),
+        ("retrySeconds", "soon", "retrySeconds is 'soon'; it takes a whole number not below 0"),
         ("startingOffsets", "earliest", "not an option"),
+        ("deadline", "200 ms", "deadline is not supported by this version"),
     ],
 )
 def test_a_bad_option_is_said_in_a_sentence(

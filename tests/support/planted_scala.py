@@ -34,24 +34,26 @@ class Change:
     new: str
 
 
-# One name in every run, and no folder of the process's own.
-_LOCAL_FILE = """new java.io.File(
-            new Settings(conf).localFolder.get, what.relative.replace("/", "-"))"""
+def _local_file(state_file: str) -> str:
+    """One name in every run, and no folder of the process's own."""
+    return f"""new java.io.File(
+            new CommitSettings(conf).localFolder.get, {state_file}.relative.replace("/", "-"))"""
+
 
 CHANGES = (
     Change(
-        "commit/Release.scala",
+        "commit/driver/Release.scala",
         ".filter(_.forall(batch.pieces.durableWrite(_, lost).isDefined))",
         f".filter({_has(MARKER_TOO_EARLY)} || "
         "_.forall(batch.pieces.durableWrite(_, lost).isDefined))",
     ),
     Change(
-        "commit/Release.scala",
+        "commit/driver/Release.scala",
         "math.max(write.durable, generation)",
-        f"math.max(write.durable, if ({_has(SUPERSEDED_COUNTED)}) write.told else generation)",
+        f"math.max(write.durable, if ({_has(SUPERSEDED_COUNTED)}) write.announced else generation)",
     ),
     Change(
-        "commit/ReleaseQueue.scala",
+        "commit/driver/ReleaseQueue.scala",
         'Failpoint.reach("before_marker", query, batch)',
         f"if ({_has(COMMIT_TOO_EARLY)}) store.putCommit(batch, "
         'held.get(s"commits/$batch"))\n'
@@ -65,16 +67,16 @@ CHANGES = (
         "    val mode = ModeOf.run(",
     ),
     Change(
-        "commit/HeldState.scala",
+        "commit/executor/HeldState.scala",
         "    val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
-        f"    val local = if ({_has(STALE_TRUSTED)}) {_LOCAL_FILE} else "
+        f"    val local = if ({_has(STALE_TRUSTED)}) {_local_file('what')} else "
         "new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
     ),
     Change(
         "checkpoint/PenstockFileManager.scala",
-        "          HeldState.localCopy(run, what) match {",
-        f"          Option.when({_has(STALE_TRUSTED)})({_LOCAL_FILE}).filter(_.exists)"
-        ".orElse(HeldState.localCopy(run, what)) match {",
+        "          HeldState.localCopy(run, stateFile) match {",
+        f"          Option.when({_has(STALE_TRUSTED)})({_local_file('stateFile')}).filter(_.exists)"
+        ".orElse(HeldState.localCopy(run, stateFile)) match {",
     ),
 )
 

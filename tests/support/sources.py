@@ -103,14 +103,3 @@ def short(path: Path) -> str:
 
 def lines_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
-
-
-def code_lines(paths: list[Path]) -> int:
-    """Lines that are neither blank nor only a comment."""
-    marks = ("#", "//", "*", "/*", "/**")
-    return sum(
-        1
-        for path in paths
-        for line in lines_of(path)
-        if line.strip() and not line.strip().startswith(marks)
-    )

@@ -1,3 +1,5 @@
+// Scala because: Spark shows what is thrown on its threads; `penstock run` matches these full
+// class names, so they stay in this package.
 package penstock
 
 /** The kinds of error of `penstock.errors`, by who must act. The code is the server's. */

@@ -1,3 +1,4 @@
+// Scala because: tests hold up threads of drivers and executors at points inside the plug-in.
 package penstock
 
 import java.nio.file.{Files, NoSuchFileException, Path}
@@ -37,9 +38,9 @@ object Failpoint {
   def reach(point: String, query: String, batch: Long): Unit =
     if (armed != null) armed.reach(point, query, batch)
 
-  private final class AtBatch(points: Set[String], at: Long, folder: Path) extends Armed {
+  private final class AtBatch(points: Set[String], armedBatch: Long, folder: Path) extends Armed {
     override def reach(point: String, query: String, batch: Long): Unit =
-      if (at == batch && points(point)) {
+      if (armedBatch == batch && points(point)) {
         Files.createDirectories(folder)
         Files.writeString(folder.resolve(query), batch.toString)
         while (!Files.exists(folder.resolve("go"))) Thread.sleep(PollMs)

@@ -1,13 +1,18 @@
+// Scala because: spark.sql.extensions names a JVM class; jobs have this full name in their
+// settings.
 package penstock
 
+import org.apache.spark.sql.penstock.SparkMembers
+import org.apache.spark.sql.penstock.gate.GateRule
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.ColumnarRule
-import org.apache.spark.sql.penstock.GateRule
 
 /** What the plug-in adds to Spark's planner: the gate of sinks outside the log. */
 final class PenstockExtensions extends (SparkSessionExtensions => Unit) {
-  override def apply(extensions: SparkSessionExtensions): Unit =
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    SparkMembers.check()
     extensions.injectColumnar(_ => new ColumnarRule {
       override def preColumnarTransitions = GateRule
     })
+  }
 }

@@ -1,15 +1,19 @@
+// Scala because: Spark finds format("penstock") as a Java service; META-INF/services has this
+// full name.
 package penstock
 
 import java.util
 
 import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.sources.DataSourceRegister
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import penstock.client.Gateway
+import penstock.plugin.PenstockTable
+import penstock.settings.{Connection, Options}
 
 /** `format("penstock")`. A source takes its schema from the stream, a sink gives its own. */
 final class PenstockProvider extends TableProvider with DataSourceRegister {
@@ -19,7 +23,7 @@ final class PenstockProvider extends TableProvider with DataSourceRegister {
 
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
     val gateway = Gateway.to(Connection.of(options))
-    SparkInternals.sparkSchema(gateway.streams.describe(Options.stream(options)).schema)
+    ArrowBridge.sparkSchema(gateway.streams.describe(Options.stream(options)).schema)
   }
 
   override def getTable(

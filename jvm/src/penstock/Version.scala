@@ -1,3 +1,4 @@
+// Scala because: Python asks the running JVM by this full name which jar it has loaded.
 package penstock
 
 import java.util.Properties

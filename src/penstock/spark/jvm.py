@@ -18,7 +18,7 @@ from penstock.errors import BadCall
 from penstock.spark.jar import our_version
 
 VERSION_CLASS = "penstock.Version"
-RELEASES_CLASS = "penstock.commit.Releases"
+RELEASES_CLASS = "penstock.commit.driver.ReleaseQueues"
 
 
 def is_running(environ: Mapping[str, str] = os.environ) -> bool:

@@ -65,7 +65,7 @@ class HoldingProxy:
             body = json.dumps({**asked, "wait_ms": int(self._hold_s * 1000)}).encode()
         passed = {
             name: handler.headers[name]
-            for name in ("Authorization", "Content-Type", "Accept")
+            for name in ("Authorization", "Content-Type", "Accept", "Penstock-Protocol")
             if name in handler.headers
         }
         connection = HTTPConnection(self._server, timeout=2 * self._hold_s)

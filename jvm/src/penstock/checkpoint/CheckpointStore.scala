@@ -1,3 +1,5 @@
+// Scala because: the release queue puts files of every batch into the location through Spark's
+// file manager.
 package penstock.checkpoint
 
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, Executor, Executors}
@@ -7,9 +9,12 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-import penstock.{BadCall, Failpoint}
-import penstock.client.{Gateway, MarkedFiles}
-import penstock.commit.{FileEntry, Named, Prepared, Store, StoreName, WholeFile, Workers}
+import penstock.BadCall
+import penstock.checkpoint.location.{Prepared, StoreName, WholeFile}
+import penstock.commit.Workers
+import penstock.commit.driver.{Named, Store}
+import penstock.query.TaskLog
+import penstock.wire.FileEntry
 
 /**
  * Where a run's checkpoint becomes durable: in the location; or, for a query that writes to the
@@ -106,7 +111,7 @@ private[checkpoint] final class CheckpointStore(
 
   /** What could not be prepared is written now. */
   private def enter(path: String, bytes: Array[Byte]): Unit =
-    Option(prepared.remove(path)).flatMap(it => Try(it.get()).toOption.flatten) match {
+    Option(prepared.remove(path)).flatMap(file => Try(file.get()).toOption.flatten) match {
       case Some(file) => named(file.enter())
       case None => create(path, bytes)
     }
@@ -115,7 +120,7 @@ private[checkpoint] final class CheckpointStore(
     named(WholeFile.create(files, new Path(root, path), bytes))
 
   private def named(put: => Unit): Unit = log match {
-    case Some(tasks) => Naming.of(tasks)(put)
+    case Some(tasks) => ConflictingRun.named(tasks)(put)
     case None => put
   }
 }
@@ -134,39 +139,4 @@ private object CheckpointStore {
 
   /** How long the writer of a piece has the first try at copying it to the location. */
   val PlacedWithinNs: Long = 10L * 1000 * 1000 * 1000
-}
-
-/**
- * A marked batch that the location does not have: its files come from the log. State is what the
- * marker names, whatever an attempt that never committed has left under the same name; offsets and
- * commits that differ are another query's.
- */
-private[checkpoint] final class MarkedBatch(
-    root: Path,
-    files: CheckpointFileManager,
-    gateway: Gateway,
-    query: String,
-    marker: MarkedFiles) {
-
-  private val offsets = s"offsets/${marker.batch}"
-
-  /** Log and location together have the batch. */
-  def canBeWritten: Boolean =
-    marker.files.exists(_.path == offsets) || files.exists(new Path(root, offsets))
-
-  def write(): Unit = {
-    val (first, rest) = marker.files.partition(_.path == offsets)
-    first.foreach(file => WholeFile.create(files, at(file.path), bytesOf(file)))
-    rest.foreach(file => WholeFile.write(files, at(file.path), bytesOf(file), overwrite = true))
-    Failpoint.reach("in_recovery", query, marker.batch)
-    WholeFile.create(files, at(s"commits/${marker.batch}"), marker.commit.get)
-  }
-
-  private def bytesOf(file: FileEntry): Array[Byte] = gateway.queries.readFile(query, file.entry)
-
-  private def at(path: String): Path = {
-    val file = new Path(root, path)
-    files.mkdirs(file.getParent)
-    file
-  }
 }

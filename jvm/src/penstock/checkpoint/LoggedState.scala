@@ -1,3 +1,4 @@
+// Scala because: it runs on Spark's stream thread, and writes through Hadoop's file systems.
 package penstock.checkpoint
 
 import java.io.FileNotFoundException
@@ -11,8 +12,9 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import penstock.Damaged
-import penstock.client.{Gateway, LoggedStore}
-import penstock.commit.{Snapshot, SnapshotFile, WholeFile}
+import penstock.checkpoint.location.WholeFile
+import penstock.client.Gateway
+import penstock.wire.{LoggedStore, Snapshot, SnapshotFile}
 
 /** State that is in the log: what the location has lost of it is written there again. */
 private[checkpoint] final class LoggedState(
@@ -31,8 +33,8 @@ private[checkpoint] final class LoggedState(
   def restore(): Seq[Snapshot] = {
     val stores = gateway.queries.state(query)
     if (stores.nonEmpty) {
-      val there = listed()
-      val written = stores.map(restore(_, there)).sum
+      val located = listed()
+      val written = stores.map(restore(_, located)).sum
       if (written > 0) {
         logWarning(s"the checkpoint at $root lacked $written files of the state of query $query; " +
           "they were written from the log")
@@ -43,15 +45,15 @@ private[checkpoint] final class LoggedState(
     }
   }
 
-  private def restore(store: LoggedStore, there: Map[String, Long]): Int = {
+  private def restore(store: LoggedStore, located: Map[String, Long]): Int = {
     val (own, tables) = store.snapshot.partition(_.path.endsWith(".zip"))
-    val lostTables = tables.filterNot(file => there.get(file.path).contains(file.bytes))
-    val lostOwn = own.filterNot(file => there.contains(file.path))
-    val lostChanges = store.changes.filterNot(file => there.contains(file.path))
+    val lostTables = tables.filterNot(file => located.get(file.path).contains(file.bytes))
+    val lostOwn = own.filterNot(file => located.contains(file.path))
+    val lostChanges = store.changes.filterNot(file => located.contains(file.path))
     lostTables.foreach(write)
     lostOwn.foreach { file =>
       // A checksum that is left may be of other bytes: packing the same files again gives others.
-      if (there.contains(s"${file.path}.crc")) files.delete(new Path(root, s"${file.path}.crc"))
+      if (located.contains(s"${file.path}.crc")) files.delete(new Path(root, s"${file.path}.crc"))
       write(file)
     }
     lostChanges.foreach { file =>
@@ -96,15 +98,15 @@ private[checkpoint] final class LoggedState(
 
   /** Every file below `state`, with its size, by its path from the root. */
   private def listed(): Map[String, Long] = {
-    val found = mutable.Map.empty[String, Long]
+    val bytesByPath = mutable.Map.empty[String, Long]
     val above = root.toUri.getPath.stripSuffix("/") + "/"
     try {
       val all = root.getFileSystem(conf).listFiles(new Path(root, "state"), true)
       while (all.hasNext) {
         val file = all.next()
-        found(file.getPath.toUri.getPath.stripPrefix(above)) = file.getLen
+        bytesByPath(file.getPath.toUri.getPath.stripPrefix(above)) = file.getLen
       }
     } catch { case _: FileNotFoundException => }
-    found.toMap
+    bytesByPath.toMap
   }
 }

@@ -1,3 +1,4 @@
+// Scala because: it changes the bytes of offsets/N between Spark and its file manager.
 package penstock.checkpoint
 
 import java.nio.charset.StandardCharsets.UTF_8

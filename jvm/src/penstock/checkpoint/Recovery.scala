@@ -1,3 +1,5 @@
+// Scala because: it runs on Spark's stream thread, between two calls that Spark makes of its
+// file manager.
 package penstock.checkpoint
 
 import org.apache.hadoop.conf.Configuration
@@ -5,17 +7,21 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
-import org.apache.spark.sql.penstock.{SinkKind, SparkInternals}
+import org.apache.spark.sql.penstock.{RunningQuery, SinkKind}
 
-import penstock.{BadCall, Connection, Damaged, Protocol}
-import penstock.client.{Gateway, LastMarker, TakeOver}
-import penstock.commit._
+import penstock.{BadCall, Damaged}
+import penstock.checkpoint.location.{StoreName, WholeFile}
+import penstock.client.Gateway
+import penstock.commit.driver.{ReleaseQueue, ReleaseQueues, Snapshots}
+import penstock.commit.executor.LocalFolder
+import penstock.query.{QueryRun, QueryRuns, TaskLog}
+import penstock.settings.{CommitSettings, Connection, Keys, Mode}
+import penstock.wire.LastMarker
 
 /**
  * What happens once per run, before Spark reads its logs:
  *
- *   1. Take the query's next instance number. From then on an older run cannot mark. Say whether it
- *      takes part in barriers, before it asks for anything to read.
+ *   1. Take the query's next instance number. From then on an older run cannot mark.
  *   1. Let what an older run of this driver has computed become durable, and end its queue.
  *   1. If the checkpoint was written to a moment ago, wait for what an older run that is still
  *      alive elsewhere may be writing. Nothing would be lost without that, but its file would be
@@ -37,27 +43,20 @@ private[checkpoint] object Recovery extends Logging {
 
   def ensure(root: Path, files: CheckpointFileManager, conf: Configuration): Unit =
     for {
-      (query, run) <- SparkInternals.streamThread
+      (query, run) <- RunningQuery.streamThread
       if !QueryRuns.ofCheckpoint(root.toString).exists(_.run == run)
       // A thread made by a stream thread inherits its properties, and may start another query.
       metadata <- StreamMetadata.read(new Path(root, "metadata"), conf) if metadata.id == query
     } {
-      val settings = new Settings(conf)
+      val settings = new CommitSettings(conf)
       val gateway = Connection.of(conf).map(Gateway.to)
-      val coordinator = Connection.of(conf)
-        .flatMap(Protocol.coordinator(key => Option(conf.get(key)), _))
-        .map(Gateway.to)
-      // What is prepared will be committed, and under the instance that prepared it.
-      coordinator.foreach(_.queries.finish(query))
-      val taken = gateway.map(_.queries.takeOver(query, run, SparkInternals.nameOf(query)))
-      for (g <- gateway; t <- taken) align(g, query, t, conf)
+      val taken = gateway.map(_.queries.takeOver(query, run, RunningQuery.nameOf(query)))
       QueryRuns.ofCheckpoint(root.toString).flatMap(_.queue).foreach(endOlder)
       if (taken.isDefined) letOlderRunFinish(root, files)
       for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
       val logged = gateway.toSeq.flatMap(new LoggedState(root, files, _, query, conf).restore())
-      val snapshots =
-        Option.when(settings.snapshotsInLog && coordinator.isEmpty)(new Snapshots(logged))
-      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, coordinator, query, t.instance)
+      val snapshots = Option.when(settings.snapshotsInLog)(new Snapshots(logged))
+      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, query, t.instance)
       val started = start(root, files, conf, settings, query, run, log, snapshots)
       QueryRuns.started(root.toString, started)
     }
@@ -66,7 +65,7 @@ private[checkpoint] object Recovery extends Logging {
       root: Path,
       files: CheckpointFileManager,
       conf: Configuration,
-      settings: Settings,
+      settings: CommitSettings,
       query: String,
       run: String,
       log: Option[TaskLog],
@@ -74,12 +73,12 @@ private[checkpoint] object Recovery extends Logging {
     val committed = latest(files, new Path(root, LogFile.Commits))
     val offsets = latest(files, new Path(root, LogFile.Offsets))
     val mode = ModeOf.run(root, offsets, files, conf, settings)
-    val usesSparks = SparkInternals.insistsOnItsProvider(query)
-    if (usesSparks) SparkInternals.setForThisQuery(ProviderName.Key, ProviderName.Stock)
+    val usesSparks = RunningQuery.insistsOnItsProvider(query)
+    if (usesSparks) RunningQuery.setForThisQuery(ProviderName.Key, ProviderName.Stock)
     val queue = Option.when(mode != Mode.Sync) {
       // A task would say so too, but Spark shows its own words for what fails in a store.
       LocalFolder.of(settings)
-      val toLog = log.filter(_ => SparkInternals.sinkOf(query) == SinkKind.Log)
+      val toLog = log.filter(_ => RunningQuery.sinkOf(query) == SinkKind.Log)
       val store = new CheckpointStore(root, files, toLog, committed)
       val queue = new ReleaseQueue(
         query,
@@ -88,21 +87,15 @@ private[checkpoint] object Recovery extends Logging {
         committed + 1,
         offsets > committed,
         store,
-        Releases.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
-        Releases.followers(StoreName.of(root), conf),
+        ReleaseQueues.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
+        ReleaseQueues.followers(StoreName.of(root), conf),
         settings,
-        why => SparkInternals.cancelJobs(run, why.getMessage),
+        why => RunningQuery.cancelJobs(run, why.getMessage),
         snapshots)
-      Releases.started(queue, SparkInternals.isActive)
+      ReleaseQueues.started(queue, RunningQuery.isActive)
       queue
     }
     new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
-  }
-
-  private def align(gateway: Gateway, query: String, taken: TakeOver, conf: Configuration): Unit = {
-    val outputs =
-      if (Protocol.of(conf) == Protocol.Aligned) SparkInternals.outputsOf(query) else Nil
-    if (outputs.nonEmpty || taken.isAligned) gateway.queries.align(query, taken.instance, outputs)
   }
 
   private def endOlder(queue: ReleaseQueue): Unit = {
@@ -110,7 +103,7 @@ private[checkpoint] object Recovery extends Logging {
       logWarning(s"an older run of query ${queue.query} has computed a batch that did not become " +
         "durable; it is computed again")
     }
-    Releases.ended(queue.run)
+    ReleaseQueues.ended(queue.run)
   }
 
   private def letOlderRunFinish(root: Path, files: CheckpointFileManager): Unit = {
@@ -133,8 +126,8 @@ private[checkpoint] object Recovery extends Logging {
       logWarning(s"batches ${committed + 1} to ${last.get.batch} of query $query are visible but " +
         "not in the checkpoint location; copying them from the log")
     }
-    val there = gateway.queries.checkpoint(query, committed)
-    there.markers.foreach { marker =>
+    val logged = gateway.queries.checkpoint(query, committed)
+    logged.markers.foreach { marker =>
       val store = new MarkedBatch(root, files, gateway, query, marker)
       if (marker.commit.isEmpty || !store.canBeWritten) {
         throw new Damaged(
@@ -146,7 +139,7 @@ private[checkpoint] object Recovery extends Logging {
       }
       store.write()
     }
-    there.offsets.foreach { case (batch, entry) =>
+    logged.offsets.foreach { case (batch, entry) =>
       val file = new Path(root, s"${LogFile.Offsets}/$batch")
       if (!files.exists(file)) {
         files.mkdirs(file.getParent)
@@ -167,31 +160,31 @@ private object ModeOf extends Logging {
       latestOffsets: Long,
       files: CheckpointFileManager,
       conf: Configuration,
-      settings: Settings): Mode = {
-    val told = conf.get(ProviderName.Key, ProviderName.SparkDefault)
+      settings: CommitSettings): Mode = {
+    val configured = conf.get(ProviderName.Key, ProviderName.SparkDefault)
     val recorded =
       if (latestOffsets < 0) None
       else
         WholeFile
           .read(files, new Path(root, s"${LogFile.Offsets}/$latestOffsets"))
           .flatMap(ProviderName.in)
-    if (told == ProviderName.Ours && recorded.exists(!ProviderName.isRocksDB(_))) {
+    if (configured == ProviderName.Ours && recorded.exists(!ProviderName.isRocksDB(_))) {
       throw new BadCall(
         "provider_overridden",
         s"${ProviderName.Key} is ${ProviderName.Ours}, but the checkpoint at $root was begun " +
           s"with ${recorded.get}, which Spark would use instead without a word. Set it to that " +
           "class before this query is started, or start it with a new checkpoint location")
     }
-    val provider = recorded.getOrElse(told)
+    val provider = recorded.getOrElse(configured)
     if (settings.mode != Mode.Sync && !ProviderName.isRocksDB(provider)) {
       logInfo(s"commits of the query at $root are synchronous: its state is kept by $provider")
       Mode.Sync
-    } else if (settings.mode != Mode.Sync && !Releases.canBeTold(SparkInternals.isLocal)) {
+    } else if (settings.mode != Mode.Sync && !ReleaseQueues.canBeTold(RunningQuery.isLocal)) {
       throw new BadCall(
         "no_plugin",
-        s"${Settings.ModeKey} is ${settings.mode.name}, for which executors must tell the driver " +
+        s"${Keys.CommitMode} is ${settings.mode.name}, for which executors must tell the driver " +
           "what they wrote: set spark.plugins=penstock.PenstockPlugin (penstock.attach does), or " +
-          s"set ${Settings.ModeKey}=sync")
+          s"set ${Keys.CommitMode}=sync")
     } else settings.mode
   }
 }

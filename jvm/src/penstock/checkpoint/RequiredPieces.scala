@@ -1,11 +1,12 @@
+// Scala because: it reads the stateful operators from Spark's physical plan, after every batch.
 package penstock.checkpoint
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.RunningQuery
 
-import penstock.client.Gateway
-import penstock.commit.StateFile
+import penstock.checkpoint.location.StateFile
+import penstock.wire.Json
 
 /** The pieces of state without which a batch cannot be recovered. */
 private[checkpoint] object RequiredPieces {
@@ -16,12 +17,12 @@ private[checkpoint] object RequiredPieces {
    */
   def of(query: String, batch: Long, commit: Array[Byte]): Set[String] = {
     val json = new String(commit, "UTF-8").linesIterator.drop(1).nextOption().getOrElse("{}")
-    val ids = Gateway.Json.readTree(json).path("stateUniqueIds")
+    val ids = Json.readTree(json).path("stateUniqueIds")
     if (ids.isObject) {
       ids.elements().asScala.flatMap(_.elements().asScala).flatMap(_.elements().asScala)
         .map(_.asText()).toSet
     } else {
-      SparkInternals.stores(query).map { case (operator, partition, store) =>
+      RunningQuery.stores(query).map { case (operator, partition, store) =>
         StateFile.pieceOf(operator.toString, partition.toString, store, batch + 1)
       }.toSet
     }

@@ -1,7 +1,11 @@
+// Scala because: it answers Spark's file sink, which asks its file manager whether a batch is
+// there.
 package penstock.checkpoint
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.RunningQuery
+
+import penstock.query.QueryRuns
 
 /**
  * The log of a file sink, as the stream thread of its query sees it.
@@ -18,10 +22,10 @@ private[checkpoint] object SinkLog {
     Option(file.getParent).exists(_.getName == Folder) && {
       for {
         batch <- file.getName.stripSuffix(".compact").toLongOption
-        (query, _) <- SparkInternals.streamThread
-        current <- SparkInternals.batchOfThisThread if batch >= current
+        (query, _) <- RunningQuery.streamThread
+        current <- RunningQuery.batchOfThisThread if batch >= current
         run <- QueryRuns.ofQuery(query) if batch <= run.highest
-        own <- SparkInternals.sinkLogOf(query)
+        own <- RunningQuery.sinkLogOf(query)
       } yield own.toUri.getPath == file.getParent.toUri.getPath
     }.contains(true)
 }

@@ -1,3 +1,4 @@
+// Scala because: tasks read and append rows over HTTP on executors, which run no Python of ours.
 package penstock.client
 
 import java.io.IOException
@@ -9,9 +10,11 @@ import java.util.concurrent.{CompletableFuture, ConcurrentHashMap}
 
 import scala.annotation.tailrec
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.JsonNode
 
-import penstock.{BadCall, Bug, Connection, Damaged, Fenced, PenstockException, TryAgain}
+import penstock.{BadCall, Bug, Damaged, Fenced, PenstockException, TryAgain}
+import penstock.settings.Connection
+import penstock.wire.Json
 
 /**
  * The server's HTTP interface (docs/http.md), one method per route the plug-in uses.
@@ -58,7 +61,7 @@ final class Gateway private (connection: Connection, http: HttpClient) {
       try Right(started.get())
       catch { case e: java.util.concurrent.ExecutionException => Left(e.getCause) }
     first match {
-      case Right(answer) if answer.statusCode() < 400 => answer
+      case Right(answer) if answer.statusCode() < 400 => sameProtocol(answer)
       case _ => send(request(path).header("Accept", ArrowType).GET())
     }
   }
@@ -79,7 +82,7 @@ final class Gateway private (connection: Connection, http: HttpClient) {
       val outcome =
         try {
           val answer = http.send(sent, bytes)
-          if (answer.statusCode() < 400) Right(answer) else Left(errorOf(answer))
+          if (answer.statusCode() < 400) Right(sameProtocol(answer)) else Left(errorOf(answer))
         } catch {
           case e: IOException => Left(unreachable(e))
         }
@@ -94,6 +97,18 @@ final class Gateway private (connection: Connection, http: HttpClient) {
     attempt(PauseMsFirst)
   }
 
+  /** A server of another protocol may answer and mean something else, so nothing of it is used. */
+  private def sameProtocol(answer: HttpResponse[Array[Byte]]): HttpResponse[Array[Byte]] = {
+    val served = answer.headers().firstValue(ProtocolHeader).orElse("1, or names none")
+    if (served != ProtocolVersion) {
+      throw new BadCall(
+        "wrong_protocol",
+        s"the server at ${connection.url} is of protocol $served, and this plug-in follows " +
+          s"protocol $ProtocolVersion; use the server and the plug-in of one version")
+    }
+    answer
+  }
+
   private def unreachable(cause: IOException): TryAgain = new TryAgain(
     "unreachable",
     s"the Penstock server at ${connection.url} does not answer (${describe(cause)}) and was " +
@@ -103,10 +118,8 @@ final class Gateway private (connection: Connection, http: HttpClient) {
 }
 
 object Gateway {
-  val Json = new ObjectMapper()
   val ArrowType = "application/vnd.apache.arrow.stream"
   val BytesType = "application/octet-stream"
-  val PositionHeader = "Penstock-Position"
   val CursorHeader = "Penstock-Cursor"
   val ProtocolHeader = "Penstock-Protocol"
 

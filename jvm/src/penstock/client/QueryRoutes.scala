@@ -1,3 +1,5 @@
+// Scala because: executors append state files, and the stream thread marks batches, over these
+// routes.
 package penstock.client
 
 import java.io.ByteArrayOutputStream
@@ -9,76 +11,20 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import penstock.commit.{FileEntry, Snapshot, SnapshotFile}
-
-/** What a winning task attempt appended to a stream. Travels from executors to the driver. */
-final case class Write(stream: String, partition: Int, attempt: Long, entries: Seq[Long])
-
-/** The last marker of a query, as its task log has it. */
-final case class LastMarker(batch: Long, lsn: Long, commit: Option[Array[Byte]])
-
-/**
- * The answer to a take-over: this run's instance, where the one before it got to, and whether the
- * query takes part in barriers.
- */
-final case class TakeOver(instance: Long, last: Option[LastMarker], isAligned: Boolean)
-
-/** A marked batch: its checkpoint files in the log, and the bytes of `commits/N`. */
-final case class MarkedFiles(
-    batch: Long,
-    lsn: Long,
-    commit: Option[Array[Byte]],
-    files: Seq[FileEntry])
-
-/**
- * What the log has of a checkpoint past some batch: the marked batches, and the recorded offsets,
- * as batch and entry, of the first one that is not marked.
- */
-final case class LoggedCheckpoint(markers: Seq[MarkedFiles], offsets: Option[(Long, Long)])
-
-/** A state store in the log: its newest snapshot, if any, and the change logs after it. */
-final case class LoggedStore(
-    folder: String,
-    needsFrom: Long,
-    snapshot: Seq[SnapshotFile],
-    changes: Seq[FileEntry])
-
-/** How far a source may read, how far it could, and how many substreams there are. */
-final case class Admission(end: Long, latest: Long, substreams: Int)
-
-/** One question to admission: what a source has, how much a batch may carry, how long to wait. */
-final case class AdmissionRequest(
-    query: Option[String],
-    instance: Option[Long],
-    stream: String,
-    after: Long,
-    rowsMax: Option[Long],
-    bytesMax: Option[Long],
-    until: Option[Long],
-    others: Seq[(String, Long)],
-    waitMs: Long)
+import penstock.wire._
 
 /** The routes about queries: taking over, admission, marking. */
 final class QueryRoutes private[client] (gateway: Gateway) {
 
   def takeOver(query: String, run: String, name: Option[String]): TakeOver = {
-    val body = Gateway.Json.createObjectNode()
+    val body = Json.createObjectNode()
     body.put("run", run)
     name.foreach(n => body.put("name", n))
     val answer = gateway.postJson(s"/queries/$query/instances", body)
     val last = Option(answer.get("marker")).filterNot(_.isNull).map { marker =>
       LastMarker(marker.path("batch").asLong(), marker.path("lsn").asLong(), commitOf(marker))
     }
-    TakeOver(answer.path("instance").asLong(), last, answer.path("aligned").asBoolean())
-  }
-
-  /** Takes part in barriers, writing these streams; with none, does so no longer. */
-  def align(query: String, instance: Long, outputs: Seq[String]): Unit = {
-    val body = Gateway.Json.createObjectNode().put("instance", instance)
-    val streams = body.putArray("outputs")
-    outputs.foreach(stream => streams.add(stream))
-    gateway.putJson(s"/queries/$query/alignment", body)
-    ()
+    TakeOver(answer.path("instance").asLong(), last)
   }
 
   /** The instance of a query that may mark now. */
@@ -86,7 +32,7 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     gateway.getJson(s"/queries/$query").path("instance").asLong()
 
   def admit(ask: AdmissionRequest): Admission = {
-    val body = Gateway.Json.createObjectNode()
+    val body = Json.createObjectNode()
     ask.query.foreach(q => body.put("query", q))
     ask.instance.foreach(i => body.put("instance", i))
     body.put("stream", ask.stream).put("after", ask.after)
@@ -105,21 +51,6 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       answer.path("substreams").asInt())
   }
 
-  /** Of a coordinator: these substreams are written in the batch. */
-  def register(stamp: Stamp, stream: String, substreams: Seq[Int]): Unit = {
-    val body = Gateway.Json.createObjectNode().put("instance", stamp.instance).put("batch", stamp.batch)
-    val list = body.putArray("substreams")
-    substreams.foreach(place => list.addArray().add(stream).add(place))
-    gateway.postJson(s"/queries/${stamp.query}/registrations", body)
-    ()
-  }
-
-  /** Of a coordinator: returns when nothing of the query is left to be committed. */
-  def finish(query: String): Unit = {
-    gateway.postJson(s"/queries/$query/finish", Gateway.Json.createObjectNode())
-    ()
-  }
-
   /** Makes a batch visible. Sending the same marker again is answered as the first time. */
   def mark(
       query: String,
@@ -132,12 +63,12 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       files: Seq[FileEntry] = Nil,
       copied: Option[Long] = None,
       snapshots: Option[Seq[Snapshot]] = None): Long = {
-    val body = Gateway.Json.createObjectNode()
+    val body = Json.createObjectNode()
     body.put("instance", instance).put("batch", batch).put("mode", mode)
     copied.foreach(last => body.put("copied", last))
     commit.foreach(bytes => body.put("commit", Base64.getEncoder.encodeToString(bytes)))
-    val at = body.putObject("positions")
-    positions.foreach { case (stream, position) => at.put(stream, position) }
+    val positionByStream = body.putObject("positions")
+    positions.foreach { case (stream, position) => positionByStream.put(stream, position) }
     val list = body.putArray("writes")
     writes.foreach { write =>
       val entries = list
@@ -150,14 +81,14 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     }
     val named = body.putArray("files")
     files.foreach(f => named.addObject().put("path", f.path).put("entry", f.entry))
-    snapshots.foreach { those =>
+    snapshots.foreach { kept =>
       val list = body.putArray("snapshots")
-      those.foreach { snapshot =>
-        val one = list.addObject().put("folder", snapshot.folder).put("batch", snapshot.batch)
-        val parts = one.putArray("files")
+      kept.foreach { snapshot =>
+        val fields = list.addObject().put("folder", snapshot.folder).put("batch", snapshot.batch)
+        val parts = fields.putArray("files")
         snapshot.files.foreach { file =>
-          val at = parts.addObject().put("path", file.path).put("file_bytes", file.bytes)
-          val entries = at.put("crc32", file.crc32).putArray("entries")
+          val part = parts.addObject().put("path", file.path).put("file_bytes", file.bytes)
+          val entries = part.put("crc32", file.crc32).putArray("entries")
           file.entries.foreach(lsn => entries.add(lsn))
         }
       }

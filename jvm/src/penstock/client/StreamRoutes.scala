@@ -1,3 +1,5 @@
+// Scala because: every task appends its rows over these routes, from the JVM that has computed
+// them.
 package penstock.client
 
 import java.util.Base64
@@ -8,22 +10,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.arrow.vector.ipc.message.MessageSerializer
 import org.apache.arrow.vector.types.pojo.Schema
 
-/** A stream as the server describes it. */
-final case class StreamInfo(
-    name: String,
-    schema: Schema,
-    substreams: Int,
-    key: Seq[String],
-    earliest: Long,
-    latest: Long) {
-
-  /** The stream as someone sees it who knows only its first columns. */
-  def first(columns: Int): StreamInfo =
-    copy(schema = new Schema(schema.getFields.subList(0, columns)))
-}
-
-/** Who appends a pending entry; only a marker that names it makes the entry visible. */
-final case class Stamp(query: String, instance: Long, batch: Long, partition: Int, attempt: Long)
+import penstock.wire.{Json, Stamp, StreamInfo}
 
 /** The routes about streams and their rows. */
 final class StreamRoutes private[client] (gateway: Gateway) {
@@ -38,7 +25,7 @@ final class StreamRoutes private[client] (gateway: Gateway) {
       schema: Schema,
       substreams: Option[Int],
       key: Seq[String]): StreamInfo = {
-    val body = Gateway.Json.createObjectNode()
+    val body = Json.createObjectNode()
     body.put("schema", Base64.getEncoder.encodeToString(schema.serializeAsMessage()))
     substreams.foreach(n => body.put("substreams", n))
     if (key.nonEmpty) {
@@ -52,18 +39,16 @@ final class StreamRoutes private[client] (gateway: Gateway) {
   def position(stream: String, query: String): Long =
     gateway.getJson(s"/streams/$stream/position?$query").path("position").asLong()
 
-  /** Appends the batches of an Arrow stream, pending or visible; returns their LSNs in order. */
+  /** Appends the batches of an Arrow stream as pending entries; returns their LSNs in order. */
   def appendEntries(
       stream: String,
       stamp: Stamp,
       substreams: Seq[Int],
-      arrow: Array[Byte],
-      isVisible: Boolean): Seq[Long] = {
+      arrow: Array[Byte]): Seq[Long] = {
     val stamped = s"query=${stamp.query}&instance=${stamp.instance}&batch=${stamp.batch}" +
       s"&partition=${stamp.partition}&attempt=${stamp.attempt}"
     val answer = gateway.postArrow(
-      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}" +
-        (if (isVisible) "&visible=true" else ""),
+      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}",
       arrow)
     answer.path("entries").elements().asScala.map(_.asLong()).toSeq
   }

@@ -1,3 +1,4 @@
+// Scala because: Java's HTTP client trusts certificates by an SSLContext of the JVM only.
 package penstock.client
 
 import java.io.FileInputStream

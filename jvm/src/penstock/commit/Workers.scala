@@ -1,3 +1,4 @@
+// Scala because: pools of JVM threads flush, upload and copy the state of every task.
 package penstock.commit
 
 import java.util.concurrent.{ConcurrentHashMap, Executors, LinkedBlockingQueue, ThreadFactory, ThreadPoolExecutor, TimeUnit}

@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's StreamingWrite and BatchWrite, called for every batch.
 package penstock.sink
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -5,8 +6,9 @@ import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
 
 import penstock.Failpoint
-import penstock.checkpoint.TaskLog
-import penstock.client.{Gateway, Write => TaskWrite}
+import penstock.client.Gateway
+import penstock.query.TaskLog
+import penstock.wire.{Write => TaskWrite}
 
 /**
  * One micro-batch. `commit` only records which attempts won: the marker follows when Spark writes

@@ -1,15 +1,17 @@
+// Scala because: it implements Spark's WriteBuilder, from which each query makes its sink.
 package penstock.sink
 
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import penstock.{BadCall, ByColumn, Connection, OneStream, Options, Protocol, Streams}
-import penstock.checkpoint.QueryRuns
-import penstock.client.{Gateway, StreamInfo}
+import penstock.BadCall
+import penstock.client.Gateway
+import penstock.query.QueryRuns
+import penstock.settings.{ByColumn, Connection, OneStream, Options, Streams}
+import penstock.wire.StreamInfo
 
 /**
  * A write to one stream, or to several, in any output mode. The log keeps every row a query emits:
@@ -35,10 +37,8 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
       val targets = rowsOf.map { case (stream, rows) =>
         target(rows, run.stream(stream)(ensure(stream, rows)))
       }
-      val protocol = Protocol.from(conf)
-      val coordinator = Protocol.coordinator(conf, connection)
-      val planned = plan(targets, run.instance).copy(protocol = protocol, coordinator = coordinator)
-      new LogStreamingWrite(planned, run, if (complete) "complete" else "append")
+      val mode = if (complete) "complete" else "append"
+      new LogStreamingWrite(plan(targets, run.instance), run, mode)
     }
 
     override def toBatch: BatchWrite = {
@@ -49,8 +49,6 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
       new LogBatchWrite(plan(targets, instance))
     }
   }
-
-  private def conf(key: String): Option[String] = SparkSession.active.conf.getOption(key)
 
   /** Each stream with the columns of its rows. */
   private def rowsOf: Seq[(String, StructType)] = streams match {
@@ -69,11 +67,11 @@ final class LogWriteBuilder(connection: Connection, streams: Streams, info: Logi
       s"this order, and this one has ${info.schema().toDDL}; penstock.Outputs makes them")
 
   private def ensure(stream: String, rows: StructType): StreamInfo = {
-    val options = Options.write(info.options(), if (streams.isOne) "" else s"$stream.")
+    val options = Options.write(info.options(), Option.unless(streams.isOne)(stream))
     Gateway
       .to(connection)
       .streams
-      .ensure(stream, SparkInternals.arrowSchema(rows), options.substreams, options.key)
+      .ensure(stream, ArrowBridge.arrowSchema(rows), options.substreams, options.key)
   }
 
   private def target(rows: StructType, stream: StreamInfo): Target =

@@ -1,3 +1,4 @@
+// Scala because: it hashes the key of every row that a task writes.
 package penstock.sink
 
 import java.nio.ByteBuffer
@@ -15,13 +16,13 @@ import penstock.BadCall
  */
 final class Routing(schema: StructType, key: Seq[String], substreams: Int) {
   private val columns: Array[(Int, DataType)] = key.map { name =>
-    val at = schema.fieldNames.indexOf(name)
-    if (at < 0) {
+    val column = schema.fieldNames.indexOf(name)
+    if (column < 0) {
       throw new BadCall(
         "rows_do_not_fit",
         s"the key column '$name' is not among the query's columns ${schema.fieldNames.mkString(", ")}")
     }
-    (at, schema(at).dataType)
+    (column, schema(column).dataType)
   }.toArray
 
   private val crc = new CRC32()
@@ -32,28 +33,28 @@ final class Routing(schema: StructType, key: Seq[String], substreams: Int) {
 
   def hashOf(row: InternalRow): Long = {
     crc.reset()
-    columns.foreach { case (at, dataType) =>
-      if (row.isNullAt(at)) crc.update(0)
+    columns.foreach { case (column, dataType) =>
+      if (row.isNullAt(column)) crc.update(0)
       else {
         crc.update(1)
-        update(row, at, dataType)
+        update(row, column, dataType)
       }
     }
     crc.getValue
   }
 
-  private def update(row: InternalRow, at: Int, dataType: DataType): Unit = dataType match {
-    case BooleanType => crc.update(if (row.getBoolean(at)) 1 else 0)
-    case ByteType => long(row.getByte(at).toLong)
-    case ShortType => long(row.getShort(at).toLong)
-    case IntegerType | DateType => long(row.getInt(at).toLong)
-    case LongType | TimestampType | TimestampNTZType => long(row.getLong(at))
-    case FloatType => double(row.getFloat(at).toDouble)
-    case DoubleType => double(row.getDouble(at))
-    case _: StringType => bytes(row.getUTF8String(at).getBytes)
-    case BinaryType => bytes(row.getBinary(at))
+  private def update(row: InternalRow, column: Int, dataType: DataType): Unit = dataType match {
+    case BooleanType => crc.update(if (row.getBoolean(column)) 1 else 0)
+    case ByteType => long(row.getByte(column).toLong)
+    case ShortType => long(row.getShort(column).toLong)
+    case IntegerType | DateType => long(row.getInt(column).toLong)
+    case LongType | TimestampType | TimestampNTZType => long(row.getLong(column))
+    case FloatType => double(row.getFloat(column).toDouble)
+    case DoubleType => double(row.getDouble(column))
+    case _: StringType => bytes(row.getUTF8String(column).getBytes)
+    case BinaryType => bytes(row.getBinary(column))
     case d: DecimalType =>
-      val value = row.getDecimal(at, d.precision, d.scale).toJavaBigDecimal.setScale(d.scale)
+      val value = row.getDecimal(column, d.precision, d.scale).toJavaBigDecimal.setScale(d.scale)
       bytes(value.toPlainString.getBytes(UTF_8))
     case other =>
       throw new BadCall(

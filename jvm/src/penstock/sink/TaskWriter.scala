@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's DataWriter, which takes every row of every task.
 package penstock.sink
 
 import java.io.ByteArrayOutputStream
@@ -13,11 +14,13 @@ import org.apache.arrow.vector.types.pojo.Schema
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.execution.arrow.ArrowWriter
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.StructType
 
-import penstock.{Connection, Failpoint, Protocol}
-import penstock.client.{Gateway, Stamp, Write}
+import penstock.Failpoint
+import penstock.client.Gateway
+import penstock.settings.Connection
+import penstock.wire.{Stamp, Write}
 
 /** A stream that a query writes to; `schema` is that of its rows. */
 final case class Target(stream: String, substreams: Int, key: Seq[String], schema: StructType)
@@ -31,9 +34,7 @@ final case class WritePlan(
     targets: Seq[Target],
     isByColumn: Boolean,
     query: String,
-    instance: Long,
-    protocol: Protocol = Protocol.Marker,
-    coordinator: Option[Connection] = None)
+    instance: Long)
 
 /** What a task attempt appended; reaches the driver only if the attempt succeeded. */
 final case class Appended(writes: Seq[Write]) extends WriterCommitMessage
@@ -52,10 +53,10 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
   override def write(row: InternalRow): Unit = {
     if (!plan.isByColumn) writers(0).write(row)
     else {
-      var at = 0
-      while (at < writers.length) {
-        if (!row.isNullAt(at)) writers(at).write(row.getStruct(at, widths(at)))
-        at += 1
+      var output = 0
+      while (output < writers.length) {
+        if (!row.isNullAt(output)) writers(output).write(row.getStruct(output, widths(output)))
+        output += 1
       }
     }
     Failpoint.reach("mid_task", plan.query, batch)
@@ -74,9 +75,8 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
   import StreamWriter._
 
   private val gateway = Gateway.to(plan.connection)
-  private val isUnsafe = plan.protocol == Protocol.Unsafe
-  private val allocator = SparkInternals.allocator(s"penstock-write-${stamp.partition}")
-  private val arrowSchema = SparkInternals.arrowSchema(target.schema)
+  private val allocator = ArrowBridge.allocator(s"penstock-write-${stamp.partition}")
+  private val arrowSchema = ArrowBridge.arrowSchema(target.schema)
   private val routing =
     if (target.key.isEmpty) None else Some(new Routing(target.schema, target.key, target.substreams))
   private val buffers = new Array[RowBuffer](target.substreams)
@@ -115,11 +115,7 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
       filled.foreach(k => buffers(k).drainTo(channel))
       channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
       channel.writeIntLittleEndian(0)
-      plan.coordinator.foreach(Gateway.to(_).queries.register(stamp, target.stream, filled))
-      val lsns =
-        gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray, isUnsafe)
-      // What shows already is not the marker's to show.
-      if (!isUnsafe) appended ++= lsns
+      appended ++= gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray)
       rowsSinceFlush = 0
       turn = (turn + 1) % target.substreams
     }

@@ -1,13 +1,16 @@
+// Scala because: it implements Spark's MicroBatchStream, asked for every batch.
 package penstock.source
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.{LogSource, RunningQuery}
 
-import penstock.{BadCall, Connection, ReadOptions}
-import penstock.checkpoint.QueryRuns
-import penstock.client.{Admission, AdmissionRequest, Gateway, StreamInfo}
+import penstock.BadCall
+import penstock.client.Gateway
+import penstock.query.QueryRuns
+import penstock.settings.{Connection, ReadOptions}
+import penstock.wire.{Admission, AdmissionRequest, StreamInfo}
 
 /**
  * A stream of the log as a Spark streaming source. The server decides how far a batch reads; this
@@ -19,6 +22,7 @@ final class LogMicroBatchStream(
     options: ReadOptions,
     checkpointLocation: String)
     extends MicroBatchStream
+    with LogSource
     with SupportsTriggerAvailableNow
     with Logging {
 
@@ -54,7 +58,7 @@ final class LogMicroBatchStream(
   override def getDefaultReadLimit: ReadLimit =
     (options.rowsMax.map(ReadLimit.maxRows) ++ options.bytesMax.map(ReadLimit.maxBytes)).toArray match {
       case Array() => ReadLimit.allAvailable()
-      case Array(one) => one
+      case Array(limit) => limit
       case several => ReadLimit.compositeLimit(several)
     }
 
@@ -62,7 +66,7 @@ final class LogMicroBatchStream(
     availableNowEnd = Some(gateway.streams.describe(info.name, reader).latest)
 
   /** The query that reads; known from its thread, before its run has begun. */
-  private def reader: Option[String] = SparkInternals.streamThread.map(_._1)
+  private def reader: Option[String] = RunningQuery.streamThread.map(_._1)
 
   override def latestOffset(): Offset =
     throw new UnsupportedOperationException("latestOffset(start, limit) is the one to call")

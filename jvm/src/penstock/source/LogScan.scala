@@ -1,16 +1,18 @@
+// Scala because: it implements Spark's Scan, and its partitions travel inside tasks.
 package penstock.source
 
 import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReaderFactory, Scan}
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.StructType
 
-import penstock.{Connection, ReadOptions, Start}
-import penstock.client.{Gateway, StreamInfo}
+import penstock.client.Gateway
+import penstock.settings.{Connection, ReadOptions, Start}
+import penstock.wire.StreamInfo
 
 /** A read of one stream, in batch (all that is visible now) or as a stream. */
 final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptions) extends Scan {
-  override def readSchema(): StructType = SparkInternals.sparkSchema(info.schema)
+  override def readSchema(): StructType = ArrowBridge.sparkSchema(info.schema)
 
   override def description(): String = s"penstock:${info.name}"
 

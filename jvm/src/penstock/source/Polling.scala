@@ -1,8 +1,10 @@
+// Scala because: Spark's polling loop asks a source every ten milliseconds, on the stream
+// thread.
 package penstock.source
 
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.RunningQuery
 
-import penstock.checkpoint.TaskLog
+import penstock.query.TaskLog
 
 /**
  * When to hold a question to admission open instead of letting Spark ask every 10 ms.
@@ -26,7 +28,7 @@ private[source] final class Polling(self: LogMicroBatchStream) {
       System.nanoTime() - lastAnswerNs < LoopGapNsMax
     if (!inLoop) None
     else {
-      val sources = run.toSeq.flatMap(r => SparkInternals.sourcesOf(r.query)).distinct
+      val sources = run.toSeq.flatMap(r => RunningQuery.sourcesOf(r.query)).distinct
       val ours = sources.collect { case s: LogMicroBatchStream => s }
       if (ours.size != sources.size || !ours.headOption.contains(self)) None
       else {

@@ -1,19 +1,20 @@
+// Scala because: it extends Spark's Offset class, of which the offset log is made.
 package penstock.source
 
 import org.apache.spark.sql.connector.read.streaming.Offset
 
 import penstock.BadCall
-import penstock.client.Gateway
+import penstock.wire.Json
 
 /** How far a query has read a stream: the LSN of the last commit consumed. */
 final case class Position(stream: String, lsn: Long) extends Offset {
-  override def json(): String = Gateway.Json.writeValueAsString(
-    Gateway.Json.createObjectNode().put("stream", stream).put("position", lsn))
+  override def json(): String = Json.writeValueAsString(
+    Json.createObjectNode().put("stream", stream).put("position", lsn))
 }
 
 object Position {
   def parse(text: String): Position = {
-    val node = Gateway.Json.readTree(text)
+    val node = Json.readTree(text)
     if (!node.hasNonNull("stream") || !node.hasNonNull("position")) {
       throw new BadCall(
         "bad_position",

@@ -1,3 +1,4 @@
+// Scala because: the source writes it on the stream thread, through Spark's file manager.
 package penstock.source
 
 import java.nio.charset.StandardCharsets.UTF_8

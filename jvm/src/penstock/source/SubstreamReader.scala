@@ -1,3 +1,4 @@
+// Scala because: it implements Spark's PartitionReader, and hands every row to a task.
 package penstock.source
 
 import java.io.ByteArrayInputStream
@@ -11,11 +12,12 @@ import org.apache.arrow.vector.ipc.ArrowStreamReader
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
-import org.apache.spark.sql.penstock.SparkInternals
+import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
 
-import penstock.{BadCall, Connection}
+import penstock.BadCall
 import penstock.client.Gateway
+import penstock.settings.Connection
 
 /** Readers of substreams, always columnar: the log's Arrow goes to Spark as it is. */
 final class SubstreamReaderFactory(connection: Connection, failOnDataLoss: Boolean)
@@ -44,7 +46,7 @@ private final class SubstreamReader(
     extends PartitionReader[ColumnarBatch]
     with Logging {
 
-  private val allocator = SparkInternals.allocator(s"penstock-read-${partition.substream}")
+  private val allocator = ArrowBridge.allocator(s"penstock-read-${partition.substream}")
   private var ahead: Option[AskedPage] = firstPage(partition.range)
   private var page: Option[Page] = None
 

@@ -1,3 +1,5 @@
+// Scala because: it implements Hadoop's FileSystem, whose class name is in the settings of tests
+// and benchmarks.
 package penstock.testing
 
 import java.io.{FilterOutputStream, IOException, OutputStream}

@@ -1,3 +1,4 @@
+// Scala because: it plays vectors to the driver's Release, inside the JVM that runs it.
 package penstock.testing
 
 import scala.jdk.CollectionConverters._
@@ -6,8 +7,9 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import penstock.Bug
-import penstock.client.Gateway.Json
 import penstock.commit._
+import penstock.commit.driver.Release
+import penstock.wire.Json
 
 /**
  * Plays a script of events to a Release and writes down what it answers, in the form of the
@@ -15,14 +17,14 @@ import penstock.commit._
  */
 object ReleaseScript {
   def play(script: String): String = {
-    val told = Json.readTree(script)
+    val vector = Json.readTree(script)
     val release = new Release(
-      told.path("first").asLong(),
-      told.path("recorded").asBoolean(),
-      told.path("with_log").asBoolean(),
-      told.path("behind").asLong())
+      vector.path("first").asLong(),
+      vector.path("recorded").asBoolean(),
+      vector.path("with_log").asBoolean(),
+      vector.path("behind").asLong())
     val steps = Json.createArrayNode()
-    told.path("steps").elements().asScala.foreach { step =>
+    vector.path("steps").elements().asScala.foreach { step =>
       steps.add(answered(release, release.on(eventOf(step.path("event"))), step))
     }
     steps.toString

@@ -1,3 +1,5 @@
+// Scala because: it extends Spark's RocksDB class, which every state store of every task loads
+// and commits.
 package org.apache.spark.sql.execution.streaming.state
 
 import java.io.File
@@ -10,7 +12,11 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import penstock.{Failpoint, TryAgain}
-import penstock.commit._
+import penstock.checkpoint.location.StateFile
+import penstock.commit.{Retrying, Work}
+import penstock.commit.driver.ReleaseQueues
+import penstock.commit.executor.{Copier, DriverQuestions, Expected, HeldState, StepTimes}
+import penstock.settings.{CommitSettings, Mode}
 
 /**
  * A RocksDB whose `commit` returns at once. What a commit does follows on a pool shared by all
@@ -48,7 +54,7 @@ private[state] final class AsyncRocksDB(
       eventForwarder,
       uniqueId) {
 
-  private val settings = new Settings(hadoopConf)
+  private val settings = new CommitSettings(hadoopConf)
   private val run = Option(hadoopConf.get(StreamExecution.RUN_ID_KEY)).getOrElse("")
   private val internals = new RocksDBInternals(this)
   @volatile private var last: Option[Committing] = None
@@ -86,7 +92,7 @@ private[state] final class AsyncRocksDB(
         refreshRecordedMetricsForTest()
         lastMetrics = super.metricsOpt
         work.expected = announce(version, forceSnapshot)
-        Releases.committers(hadoopConf).submit(work)
+        ReleaseQueues.committers(hadoopConf).submit(work)
       }
       (version, info)
     }
@@ -118,7 +124,7 @@ private[state] final class AsyncRocksDB(
       val expected = announced.orElse(expectSnapshot(snapshot.version, snapshot.uniqueId))
       val work = new Uploading(snapshot, expected)
       upload = Some(work)
-      Copier.whenReleased(run, snapshot.version - 1)(Releases.uploaders(hadoopConf).submit(work))
+      Copier.whenReleased(run, snapshot.version - 1)(ReleaseQueues.uploaders(hadoopConf).submit(work))
     } else HeldState.upload(None)(super.uploadSnapshot(snapshot))
 
   /**
@@ -168,11 +174,11 @@ private[state] final class AsyncRocksDB(
         HeldState.awaitDurable(run, folder, Long.MaxValue, settings.retryMs)
       }
       StateFile.of(fileOf(version, id)).filter(_ => version > 0).foreach { file =>
-        Releasing.awaitArrival(run, file, settings)(hasArrived = false)
+        DriverQuestions.awaitArrival(run, file, settings)(hasArrived = false)
       }
     }
 
-  private def isHeldBack: Boolean = settings.mode != Mode.Sync && Releasing.isReleasing(run)
+  private def isHeldBack: Boolean = settings.mode != Mode.Sync && DriverQuestions.isReleasing(run)
 
   private def fileOf(version: Long, id: Option[String]): Path =
     new Path(dfsRootDir, s"$version${id.fold("")("_" + _)}.zip")
@@ -193,11 +199,11 @@ private[state] final class AsyncRocksDB(
     settings.mode == Mode.AsyncCheckpoint ||
       (!takesSnapshot(version, isForced) && HeldState.isDurable(run, folder, version - 1))
 
-  private def giveUp(what: String, e: Throwable): Unit = {
-    val reason = s"$what of $loggingId failed: ${e.getMessage}. The query goes on from the last " +
+  private def giveUp(work: String, e: Throwable): Unit = {
+    val reason = s"$work of $loggingId failed: ${e.getMessage}. The query goes on from the last " +
       "durable batch when restarted"
     logError(reason, e)
-    Releasing.giveUp(run, reason)
+    DriverQuestions.giveUp(run, reason)
   }
 
   /** One commit. Its thread may end before it, or after the changelog is there: see `perform`. */
@@ -267,14 +273,14 @@ private[state] final class AsyncRocksDB(
    * deleted when the upload is over, and not when its thread is: the heartbeat has it done again.
    */
   private final class Uploading(snapshot: RocksDB.RocksDBSnapshot, expected: Option[Expected])
-      extends Repeated(settings) {
+      extends Retrying(settings) {
     private val over = new CountDownLatch(1)
     private val kept = keeping(snapshot)
 
     override def name: String = s"upload of snapshot ${snapshot.version}"
 
     /** Of a run that is over nothing more is released: a try could only fail. */
-    override protected def isPointless: Boolean = !Releasing.goesOn(run)
+    override protected def isPointless: Boolean = !DriverQuestions.goesOn(run)
 
     override protected def once(): Unit = {
       Failpoint.reach("before_snapshot", run, snapshot.version - 1)
@@ -306,7 +312,7 @@ private[state] final class AsyncRocksDB(
   private val MetricsWaitMs = if (conf.enableChangelogCheckpointing) 5L else 0L
 }
 
-/** How long compactions of a store took: what its counter said last, and what nobody was told of. */
+/** Time of a store's compactions: its counter at the last look, and what is yet to be reported. */
 private final case class Compaction(countedMs: Long, untoldMs: Long) {
   def next(nowMs: Long): Compaction = Compaction(nowMs, untoldMs + math.max(0, nowMs - countedMs))
 

@@ -1,3 +1,4 @@
+// Scala because: Spark makes the state store provider of each task by the name of a JVM class.
 package org.apache.spark.sql.execution.streaming.state
 
 import java.io.File

@@ -1,25 +1,20 @@
+// Scala because: it reads Java objects inside Spark's RocksDB, at every commit of every store.
 package org.apache.spark.sql.execution.streaming.state
 
-import org.rocksdb.{HistogramType, MutableColumnFamilyOptions, RocksDB => NativeRocksDB, Statistics}
+import org.apache.spark.sql.penstock.SparkMembers
+import org.rocksdb.{HistogramType, MutableColumnFamilyOptions, RocksDB => NativeRocksDB}
 
 import penstock.TryAgain
 
-/**
- * Four private members of Spark's RocksDB, read by reflection because nothing else tells when the
- * next snapshot is due, and nothing else reaches the native store, whose compaction is to rest
- * while an LSM checkpoint is taken.
- */
+/** What Spark's RocksDB does not tell: when the next snapshot is due, and what compactions do. */
 private[state] final class RocksDBInternals(db: RocksDB) {
-  import RocksDBInternals._
+  def lastSnapshotVersion: Long = SparkMembers.LastSnapshotVersion.of(db)
 
-  def lastSnapshotVersion: Long = LastSnapshot.invoke(db).asInstanceOf[Long]
-
-  def isSnapshotForced: Boolean =
-    Forced.get(db).asInstanceOf[java.util.concurrent.atomic.AtomicBoolean].get()
+  def isSnapshotForced: Boolean = SparkMembers.SnapshotForced.of(db).get()
 
   /** Time spent in compactions, counted from the start or from when Spark last reset it. */
   def compactionMs: Long =
-    Stats.get(db).asInstanceOf[Statistics].getHistogramData(HistogramType.COMPACTION_TIME).getSum / 1000
+    SparkMembers.NativeStatistics.of(db).getHistogramData(HistogramType.COMPACTION_TIME).getSum / 1000
 
   def allowCompaction(isAllowed: Boolean): Unit = native.foreach { store =>
     store.setOptions(
@@ -42,22 +37,5 @@ private[state] final class RocksDBInternals(db: RocksDB) {
     }
   }
 
-  private def native: Option[NativeRocksDB] = Option(Native.get(db).asInstanceOf[NativeRocksDB])
-}
-
-private object RocksDBInternals {
-  private val Native = field("db")
-  private val LastSnapshot = {
-    val found = classOf[RocksDB].getDeclaredMethod("lastSnapshotVersion")
-    found.setAccessible(true)
-    found
-  }
-  private val Stats = field("nativeStats")
-  private val Forced = field("shouldForceSnapshot")
-
-  private def field(name: String): java.lang.reflect.Field = {
-    val found = classOf[RocksDB].getDeclaredField(name)
-    found.setAccessible(true)
-    found
-  }
+  private def native: Option[NativeRocksDB] = Option(SparkMembers.NativeStore.of(db))
 }

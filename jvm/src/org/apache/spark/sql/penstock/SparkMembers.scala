@@ -1,0 +1,97 @@
+// Scala because: private fields and methods of Spark can only be read by reflection in its JVM.
+package org.apache.spark.sql.penstock
+
+import java.lang.reflect.{AccessibleObject, Field, Method}
+import java.util.concurrent.atomic.AtomicBoolean
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.execution.streaming.runtime.FileStreamSource
+import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
+import org.apache.spark.sql.execution.streaming.state.RocksDB
+import org.rocksdb.{RocksDB => NativeRocksDB, Statistics}
+
+import penstock.{BadCall, Version}
+
+/**
+ * Every private member of Spark that the plug-in reads by reflection, with the reason. `check` looks
+ * for all of them when a session or an executor starts, because another version of Spark may lack
+ * one that a query needs only hours later.
+ */
+object SparkMembers {
+
+  /** Where a file sink keeps its log: nothing else tells. */
+  val FileSinkLog = new SparkField[FileStreamSink, FileStreamSinkLog](
+    classOf[FileStreamSink], "fileLog", classOf[FileStreamSinkLog])
+
+  /** Whether a file source deletes what it has read: the only sign of the option `cleanSource`. */
+  val FileCleaner = new SparkField[FileStreamSource, Option[_]](
+    classOf[FileStreamSource], "sourceCleaner", classOf[Option[_]])
+
+  /** The native store, whose compaction is to rest while an LSM checkpoint is taken. */
+  val NativeStore =
+    new SparkField[RocksDB, NativeRocksDB](classOf[RocksDB], "db", classOf[NativeRocksDB])
+
+  /** The only place that has the time of compactions. */
+  val NativeStatistics =
+    new SparkField[RocksDB, Statistics](classOf[RocksDB], "nativeStats", classOf[Statistics])
+
+  /** Whether the next commit must take a snapshot, and which was the last that did. */
+  val SnapshotForced = new SparkField[RocksDB, AtomicBoolean](
+    classOf[RocksDB], "shouldForceSnapshot", classOf[AtomicBoolean])
+  val LastSnapshotVersion =
+    new SparkMethod[RocksDB, Long](classOf[RocksDB], "lastSnapshotVersion", java.lang.Long.TYPE)
+
+  private val all: Seq[SparkMember] = Seq(
+    FileSinkLog, FileCleaner, NativeStore, NativeStatistics, SnapshotForced, LastSnapshotVersion)
+
+  private lazy val checked: Unit = all.foreach(_.check())
+
+  /** Throws BadCall, which names the version of Spark, if it lacks one of them. */
+  def check(): Unit = checked
+}
+
+/** A member of one of Spark's classes: a field or a method of a name and a type. */
+sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, expected: Class[_]) {
+  protected type Member <: AccessibleObject
+
+  protected def find(): Member
+
+  protected def typeOf(member: Member): Class[_]
+
+  protected lazy val member: Member = {
+    val declared =
+      try Some(find())
+      catch { case _: NoSuchFieldException | _: NoSuchMethodException => None }
+    val usable = declared.filter(candidate => expected.isAssignableFrom(typeOf(candidate))).getOrElse(
+      throw new BadCall(
+        "other_spark",
+        s"Spark $SPARK_VERSION has no $kind $name of class ${owner.getName} with type " +
+          s"${expected.getName}, which the plug-in needs; use Spark ${Version.spark}"))
+    usable.setAccessible(true)
+    usable
+  }
+
+  def check(): Unit = { member; () }
+}
+
+final class SparkField[A, B](owner: Class[A], name: String, expected: Class[_])
+    extends SparkMember("field", owner, name, expected) {
+  override protected type Member = Field
+
+  override protected def find(): Field = owner.getDeclaredField(name)
+
+  override protected def typeOf(field: Field): Class[_] = field.getType
+
+  def of(instance: A): B = member.get(instance).asInstanceOf[B]
+}
+
+final class SparkMethod[A, B](owner: Class[A], name: String, expected: Class[_])
+    extends SparkMember("method", owner, name, expected) {
+  override protected type Member = Method
+
+  override protected def find(): Method = owner.getDeclaredMethod(name)
+
+  override protected def typeOf(method: Method): Class[_] = method.getReturnType
+
+  def of(instance: A): B = member.invoke(instance).asInstanceOf[B]
+}

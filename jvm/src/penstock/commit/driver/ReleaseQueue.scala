@@ -1,0 +1,305 @@
+// Scala because: Spark's stream thread and the acks of all tasks meet in this object of the
+// driver's JVM.
+package penstock.commit.driver
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+
+import penstock.{Failpoint, Fenced, PenstockException, TryAgain}
+import penstock.commit._
+import penstock.commit.channel._
+import penstock.settings.CommitSettings
+import penstock.wire.{FileEntry, Snapshot}
+
+/** Where what is released goes. One method per effect; each may be called again after a failure. */
+trait Store {
+
+  /** The store in words, for the error that names who must act. */
+  def name: String
+  def putOffsets(batch: Long, bytes: Array[Byte]): Unit
+  def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit
+  def putCommit(batch: Long, bytes: Array[Byte]): Unit
+  /** Copies a marked batch; `isPlaced` tells of files that their writers have copied already. */
+  def copy(batch: Long, isPlaced: String => Boolean): Unit
+  def delete(path: String): Unit
+}
+
+/** What a marker names of a batch's state, and snapshots, where the log is to keep these. */
+final case class Named(pieces: Seq[FileEntry], snapshots: Option[Seq[Snapshot]])
+
+/**
+ * The release queue of one run, on the driver: holds what Spark has written, asks Release what may
+ * become durable, and has it done by the workers. The stream thread waits here only where the
+ * order demands it. Every method may be called from any thread; none blocks but those named await.
+ */
+final class ReleaseQueue(
+    val query: String,
+    val run: String,
+    val instance: Option[Long],
+    first: Long,
+    recorded: Boolean,
+    store: Store,
+    releasers: Workers,
+    followers: Workers,
+    settings: CommitSettings,
+    onFailure: Throwable => Unit,
+    snapshots: Option[Snapshots] = None)
+    extends Logging {
+
+  val steps = new StepTotals
+  val startedNs: Long = System.nanoTime()
+
+  private val release = new Release(first, recorded, instance.isDefined, settings.behind)
+  private val held = new ConcurrentHashMap[String, Array[Byte]]()
+  private val entries = new ConcurrentHashMap[PieceDurable, Seq[FileEntry]]()
+  private val placed = new ConcurrentHashMap[String, Long]()
+  private val named = new ConcurrentHashMap[Long, Named]()
+  @volatile private var failure: Option[Throwable] = None
+  @volatile private var isClosed = false
+
+  def offsetsWritten(batch: Long, bytes: Array[Byte]): Unit = {
+    held.put(s"offsets/$batch", bytes)
+    tell(OffsetsWritten(batch))
+  }
+
+  def commitWritten(batch: Long, bytes: Array[Byte], pieces: Set[String]): Unit = {
+    held.put(s"commits/$batch", bytes)
+    tell(CommitWritten(batch, pieces))
+  }
+
+  /** The bytes of a file that is written but not in the location yet. */
+  def pending(path: String): Option[Array[Byte]] = Option(held.get(path))
+
+  /** Names and sizes of the files of a folder that are written but not in the location yet. */
+  def pendingIn(folder: String): Seq[(String, Long)] = held.asScala.toSeq.collect {
+    case (path, bytes) if path.startsWith(folder + "/") =>
+      (path.stripPrefix(folder + "/"), bytes.length.toLong)
+  }
+
+  /** The last batch that is in the location, with all that belongs to it. */
+  def copied: Long = synchronized(release.copied)
+
+  def deleteAsked(path: String): Unit = tell(DeleteAsked(path))
+
+  def writerLost(writer: String): Unit = tell(WriterLost(writer))
+
+  def receive(message: Message): Answer = {
+    message match {
+      case Wrote(_, event) => tell(event)
+      case MadeDurable(_, pieces) =>
+        pieces.foreach { piece =>
+          if (piece.entries.nonEmpty) entries.put(piece.event, piece.entries)
+          took(piece.stepsNs)
+          tell(piece.event)
+        }
+      case Took(_, stepsNs) => took(stepsNs)
+      case Placed(_, batch, paths) => paths.foreach(path => placed.put(path, batch))
+      case GaveUp(_, reason, true) => fail(new Fenced(reason))
+      case GaveUp(_, reason, false) => fail(new TryAgain("store_unavailable", reason))
+      case SnapshotAppended(_, snapshot) => synchronized(snapshots.foreach(_.appended(snapshot)))
+      case HowFar(_) | WhereIs(_, _, _) | IsHeld(_, _) | SnapshotDue(_, _) =>
+    }
+    standing(message)
+  }
+
+  private def took(stepsNs: Map[String, Long]): Unit =
+    stepsNs.foreach { case (step, ns) => steps.took(step, ns) }
+
+  /** Returns when the batch may be computed: the one before the last is committed. */
+  def awaitCompute(batch: Long): Unit = await("wait to compute")(release.mayCompute(batch))
+
+  /** Returns when the offsets of the batch are durable: from then on it is never cut anew. */
+  def awaitReleased(batch: Long): Unit = await("wait for release")(release.released >= batch)
+
+  def awaitCommitted(batch: Long): Unit = await("wait for commit")(release.committed >= batch)
+
+  /** Returns when everything Spark counts as done is committed. */
+  def awaitAllCommitted(): Unit = await("wait for commit")(release.isCommitted)
+
+  def isIdle: Boolean = synchronized(release.isIdle) || failure.isDefined
+
+  /** Waits until everything handed over is in the location, or the time is up; false if it is. */
+  def drain(limitMs: Long): Boolean = {
+    val end = System.nanoTime() + limitMs * 1000000
+    synchronized {
+      while (!release.isIdle && failure.isEmpty && System.nanoTime() < end) wait(20)
+      release.isIdle
+    }
+  }
+
+  /** Throws what has stopped this run, if anything has. */
+  def check(): Unit = failure.foreach(e => throw e)
+
+  /** Nothing more is released: a newer run has begun. */
+  def close(): Unit = isClosed = true
+
+  private def standing(message: Message): Standing = synchronized {
+    val asked = message match {
+      case WhereIs(_, batch, piece) if release.isLost(batch, piece) => Whereabouts.Lost
+      case WhereIs(_, batch, _) if release.isUnderWay(batch) && failure.isEmpty =>
+        Whereabouts.OnItsWay
+      case IsHeld(_, batch) if release.hasLost(batch) => Whereabouts.Lost
+      case IsHeld(_, batch) if release.isHeld(batch) => Whereabouts.OnItsWay
+      case _ => Whereabouts.Unknown
+    }
+    val newest = message match {
+      case SnapshotDue(_, folder) => snapshots.flatMap(_.of(folder))
+      case _ => None
+    }
+    Standing(
+      query,
+      instance,
+      release.released,
+      release.committed,
+      release.copied,
+      failure.map(_.getMessage),
+      asked,
+      snapshots.isDefined,
+      newest)
+  }
+
+  private def tell(event: Event): Unit = if (!isClosed) {
+    val effects = synchronized {
+      val asked = release.on(event)
+      // Named when the marker is decided on: a late attempt may write a piece anew after that.
+      asked.foreach {
+        case PutMarker(batch) =>
+          val winners = release.durableWrites(batch)
+          named.put(batch, Named(filesOf(batch), snapshots.map(_.take(batch, winners.contains))))
+        case _ =>
+      }
+      notifyAll()
+      asked
+    }
+    effects.foreach {
+      case Stop(reason) => fail(new TryAgain("commit_stopped", s"query $query: $reason"))
+      case effect @ (CopyBatch(_) | Delete(_)) => followers.submit(new Performing(effect))
+      case effect => releasers.submit(new Performing(effect))
+    }
+  }
+
+  private def filesOf(batch: Long): Seq[FileEntry] =
+    release.durableWrites(batch).toSeq.sorted.flatMap { case (piece, (writer, generation)) =>
+      Option(entries.get(PieceDurable(batch, piece, writer, generation))).getOrElse(Nil)
+    }
+
+  private def await(step: String)(ready: => Boolean): Unit = {
+    check()
+    if (!synchronized(ready)) steps.timed(step) {
+      synchronized {
+        while (!ready && failure.isEmpty) wait(100)
+      }
+      check()
+    }
+  }
+
+  private def fail(why: Throwable): Unit = {
+    val isFirst = synchronized {
+      val first = failure.isEmpty
+      if (first) failure = Some(why)
+      notifyAll()
+      first
+    }
+    if (isFirst) {
+      logError(s"query $query stops: nothing more of it is released", why)
+      onFailure(why)
+    }
+  }
+
+  /** One effect, repeated until it is done or cannot be done. */
+  private final class Performing(effect: Effect) extends Work {
+    private val giveUpAt = System.nanoTime() + settings.retryMs * 1000000
+
+    override def name: String = s"$effect of query $query"
+
+    override def perform(): Unit = {
+      var pauseMs = PauseMsFirst
+      var isOver = isClosed
+      while (!isOver) {
+        try {
+          steps.timed(ReleaseQueue.stepOf(effect))(put())
+          tell(Done(effect))
+          isOver = true
+        } catch {
+          case e: TryAgain => isOver = isGivenUp(e)
+          case e: PenstockException =>
+            fail(e)
+            tell(Failed(effect, e.getMessage))
+            isOver = true
+          case NonFatal(e) => isOver = isGivenUp(e)
+        }
+        if (!isOver) {
+          Thread.sleep(pauseMs)
+          pauseMs = math.min(pauseMs * 2, PauseMsMax)
+          isOver = isClosed
+        }
+      }
+    }
+
+    private def isGivenUp(e: Throwable): Boolean = {
+      val isUp = System.nanoTime() > giveUpAt
+      if (isUp) {
+        val reason = s"${store.name} does not take $effect of query $query: ${e.getMessage}; it " +
+          s"was tried for ${settings.retryMs / 1000} s. Make it writable again and restart the " +
+          "query: it goes on from the last durable batch"
+        fail(new TryAgain("store_unavailable", reason, e))
+        tell(Failed(effect, reason))
+      } else logWarning(s"$name failed and is tried again: ${e.getMessage}")
+      isUp
+    }
+
+    private def put(): Unit = effect match {
+      case PutOffsets(batch) =>
+        Failpoint.reach("before_release", query, batch)
+        store.putOffsets(batch, held.get(s"offsets/$batch"))
+        Failpoint.reach("after_release", query, batch)
+      case PutMarker(batch) =>
+        Failpoint.reach("before_marker", query, batch)
+        store.putMarker(batch, held.get(s"commits/$batch"), named.get(batch))
+        Failpoint.reach("after_marker", query, batch)
+      case PutCommit(batch) =>
+        Failpoint.reach("before_commit", query, batch)
+        store.putCommit(batch, held.get(s"commits/$batch"))
+        forget(batch)
+      case CopyBatch(batch) =>
+        Failpoint.reach("before_copy", query, batch)
+        store.copy(batch, placed.containsKey)
+        forget(batch)
+      case Delete(path) =>
+        Failpoint.reach("before_delete", query, ReleaseQueue.batchOf(path))
+        store.delete(path)
+      case Stop(_) =>
+    }
+
+    private def forget(batch: Long): Unit = {
+      held.remove(s"offsets/$batch")
+      held.remove(s"commits/$batch")
+      named.remove(batch)
+      placed.values.removeIf(_ <= batch)
+      entries.keySet.removeIf(_.batch <= batch)
+      ()
+    }
+  }
+
+  private val PauseMsFirst = 50L
+  private val PauseMsMax = 5000L
+}
+
+private object ReleaseQueue {
+
+  /** The batch that a file of the offset or commit log is of. */
+  def batchOf(path: String): Long = path.split('/').last.toLong
+
+  def stepOf(effect: Effect): String = effect match {
+    case PutOffsets(_) => "release"
+    case PutMarker(_) => "marker"
+    case PutCommit(_) => "commit log"
+    case CopyBatch(_) => "copy"
+    case Delete(_) => "delete"
+    case Stop(_) => "stop"
+  }
+}

@@ -1,0 +1,29 @@
+// Scala because: it takes the time of what tasks do and wait for, on the threads that do.
+package penstock.commit.executor
+
+import scala.util.control.NonFatal
+
+import penstock.commit.channel.Took
+import penstock.commit.driver.ReleaseQueues
+
+/** Times what a JVM of a run does or waits for, and tells the driver, which sums it up. */
+object StepTimes {
+  private val ToldNs = 1000000L
+
+  /** Only what took a millisecond: most waits are none, and a message for each would cost more. */
+  def timed[A](run: String, step: String)(body: => A): A = {
+    val start = System.nanoTime()
+    try body
+    finally {
+      val ns = System.nanoTime() - start
+      if (ns >= ToldNs) tell(run, Map(step -> ns))
+    }
+  }
+
+  /** A time that is not heard of must not fail what it was taken of. */
+  def tell(run: String, stepsNs: Map[String, Long]): Unit =
+    try {
+      ReleaseQueues.ask(Took(run, stepsNs))
+      ()
+    } catch { case NonFatal(_) => }
+}

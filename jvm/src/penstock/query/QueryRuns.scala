@@ -1,0 +1,61 @@
+// Scala because: Spark makes source, sink and file manager apart, and they find each other here.
+package penstock.query
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.penstock.RunningQuery
+
+import penstock.BadCall
+
+/** The runs of this driver: source, sink and file manager of a query meet here. */
+object QueryRuns {
+  private val DrainMs = 10000L
+
+  /** By its name, because that class knows this one. */
+  private val FileManagerClass = "penstock.checkpoint.PenstockFileManager"
+
+  private val byQuery = new ConcurrentHashMap[String, QueryRun]()
+  private val byRoot = new ConcurrentHashMap[String, QueryRun]()
+
+  private[penstock] def started(checkpointRoot: String, run: QueryRun): Unit = {
+    byQuery.put(run.query, run)
+    byRoot.put(checkpointRoot, run)
+    ()
+  }
+
+  private[penstock] def ofCheckpoint(root: String): Option[QueryRun] = Option(byRoot.get(root))
+
+  private[penstock] def ofQuery(query: String): Option[QueryRun] = Option(byQuery.get(query))
+
+  private[penstock] def ofRun(run: String): Option[QueryRun] =
+    byQuery.values.asScala.find(_.run == run)
+
+  /** The task log the sink of a query commits to. */
+  def logOf(query: String): TaskLog = {
+    val run = Option(byQuery.get(query)).getOrElse(
+      throw new BadCall(
+        "no_file_manager",
+        "the Penstock sink commits through its checkpoint file manager, which this session does " +
+          "not have: set spark.sql.streaming.checkpointFileManagerClass=" +
+          s"${FileManagerClass} (penstock.attach does)"))
+    run.log.getOrElse(
+      throw new BadCall(
+        "no_server",
+        s"query $query writes to the log, but its session has no server: penstock.session() " +
+          "starts one, penstock.attach(builder, url=...) names one"))
+  }
+
+  /** The task log of the query whose stream thread is calling. */
+  def logOfThisThread: Option[TaskLog] = ofThisThread.flatMap(_.log)
+
+  /** Returns when everything the calling query has computed is committed. */
+  def awaitCommitted(): Unit = ofThisThread.flatMap(_.queue).foreach(_.awaitAllCommitted())
+
+  /** Returns when what the calling query has computed is in its checkpoint, or time is up. */
+  def drain(): Unit = ofThisThread.flatMap(_.queue).foreach(_.drain(DrainMs))
+
+  private def ofThisThread: Option[QueryRun] =
+    RunningQuery.streamThread.flatMap { case (query, _) => Option(byQuery.get(query)) }
+}

@@ -1,0 +1,90 @@
+// Scala because: the sink seals a batch from a callback of Spark, with the answers of all its
+// tasks.
+package penstock.query
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+
+import penstock.Fenced
+import penstock.client.Gateway
+import penstock.wire.{FileEntry, Snapshot, StreamInfo, Write}
+
+/**
+ * The task log of a query as one run of it sees it: the run's instance number, and what the run
+ * knows of the batches under way. The sink seals a batch here; it is marked when it may commit.
+ */
+final class TaskLog(gateway: Gateway, val query: String, val instance: Long) {
+  import TaskLog._
+
+  @volatile private var confirmedAtNs = System.nanoTime()
+  private val sealedBatches = new ConcurrentHashMap[Long, Sealed]()
+  private val positions = new ConcurrentHashMap[String, Long]()
+  private val outputs = new ConcurrentHashMap[String, StreamInfo]()
+
+  /** The batch being planned reads `stream` up to `position`. */
+  def reading(stream: String, position: Long): Unit = { positions.put(stream, position); () }
+
+  /** The output stream, asked for once per run. */
+  def stream(name: String)(ensure: => StreamInfo): StreamInfo =
+    outputs.computeIfAbsent(name, _ => ensure)
+
+  /** The winners of the batch that was planned last; the next one is planned after this. */
+  def seal(batch: Long, writes: Seq[Write], mode: String): Unit = {
+    sealedBatches.put(batch, Sealed(writes, mode, positions.asScala.toMap))
+    ()
+  }
+
+  def isSealed(batch: Long): Boolean = sealedBatches.containsKey(batch)
+
+  /** The server has just answered this run as the current instance. */
+  def confirmed(): Unit = confirmedAtNs = System.nanoTime()
+
+  /** Throws Fenced if a newer run has taken over, unless that was ruled out a moment ago. */
+  def ensureCurrent(): Unit =
+    if (System.nanoTime() - confirmedAtNs > ConfirmedForNs) refuseIfTakenOver()
+
+  /** Throws Fenced if a newer run has taken over. */
+  def refuseIfTakenOver(): Unit = {
+    val now = gateway.queries.instanceOf(query)
+    if (now != instance) {
+      throw new Fenced(s"query $query was taken over: its instance is $now, this run is $instance")
+    }
+    confirmed()
+  }
+
+  /** Appends checkpoint files of a batch; nobody's until the marker names them. */
+  def put(batch: Long, files: Seq[(String, Array[Byte])]): Seq[FileEntry] =
+    files.map(_._1).zip(gateway.queries.putFiles(query, instance, batch, files)).map {
+      case (path, lsn) => FileEntry(path, lsn)
+    }
+
+  def read(file: FileEntry): Array[Byte] = gateway.queries.readFile(query, file.entry)
+
+  /**
+   * Makes the sealed batch visible; returns when the marker is durable. The log may forget what the
+   * location has: all batches up to `copied`.
+   */
+  def mark(
+      batch: Long,
+      commit: Array[Byte],
+      files: Seq[FileEntry],
+      copied: Long,
+      snapshots: Option[Seq[Snapshot]] = None): Unit = {
+    val batchSeal = sealedBatches.get(batch)
+    val known = Option.when(copied >= 0)(copied)
+    gateway.queries
+      .mark(query, instance, batch, batchSeal.writes, Some(commit), batchSeal.positions, batchSeal.mode, files,
+        known, snapshots)
+    sealedBatches.remove(batch)
+    ()
+  }
+}
+
+private object TaskLog {
+
+  /** Admission is asked right before offsets are written; a second question adds nothing. */
+  val ConfirmedForNs: Long = 1000L * 1000 * 1000
+
+  final case class Sealed(writes: Seq[Write], mode: String, positions: Map[String, Long])
+}

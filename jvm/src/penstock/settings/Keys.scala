@@ -1,0 +1,91 @@
+// Scala because: the plug-in reads its settings from Spark's configurations, in every JVM.
+package penstock.settings
+
+/**
+ * Every setting `spark.penstock.*` of the plug-in, with its default, unit and bounds. What each is
+ * for is told once, by `penstock.settings.plugin`; both sides are held to the same list by a test.
+ */
+object Keys {
+  private val Prefix = "spark.penstock."
+
+  val Url: TextKey = text("url")
+  val Token: TextKey = text("token", Some(""))
+  val TlsCa: TextKey = text("tls.ca")
+  val RetrySeconds: NumberKey = number("retrySeconds", 60, "s", least = 0)
+
+  val CommitMode: ChoiceKey = choice("commit.mode", Mode.Full.name, Mode.all.map(_.name))
+  val CommitRetrySeconds: NumberKey = number("commit.retrySeconds", 60, "s")
+  val CommitBehind: NumberKey = number("commit.behind", 8, "batches")
+  val CommitThreads: NumberKey = number("commit.threads", 4, "threads", most = IntMax)
+  val CommitSnapshots: ChoiceKey = choice("commit.snapshots", "location", Seq("location", "log"))
+  val CommitAwaitCompaction: FlagKey =
+    new FlagKey(Prefix + "commit.awaitCompaction", false, BadSetting)
+
+  val LocalDir: TextKey = text("local.dir")
+  val LocalMaxBytes: NumberKey = number("local.maxBytes", 1L << 30, "bytes")
+
+  /** The settings of the connection, which one source or sink may also have as options. */
+  val ofConnection: Seq[Key[_]] = Seq(Url, Token, TlsCa, RetrySeconds)
+
+  val all: Seq[Key[_]] = ofConnection ++ Seq(
+    CommitMode, CommitRetrySeconds, CommitBehind, CommitThreads, CommitSnapshots,
+    CommitAwaitCompaction, LocalDir, LocalMaxBytes)
+
+  /** The name of a setting of the connection as an option of one source or sink. */
+  def optionOf(setting: String): String = setting.stripPrefix(Prefix)
+
+  private def BadSetting = "bad_setting"
+
+  /** Of what Java counts in an Int. */
+  private[settings] def IntMax: Option[Long] = Some(Int.MaxValue.toLong)
+
+  private def text(name: String, default: Option[String] = None): TextKey =
+    new TextKey(Prefix + name, default, BadSetting)
+
+  private def number(
+      name: String,
+      default: Long,
+      unit: String,
+      least: Long = 1,
+      most: Option[Long] = None): NumberKey =
+    new NumberKey(Prefix + name, Some(default), unit, least, most, BadSetting)
+
+  private def choice(name: String, default: String, choices: Seq[String]): ChoiceKey =
+    new ChoiceKey(Prefix + name, default, choices, BadSetting)
+}
+
+/** The options of `format("penstock")`; of several outputs each has its own `key` and `substreams`. */
+object OptionKeys {
+  val Path: TextKey = text("path")
+  val Stream: TextKey = text("stream")
+
+  val StartingPosition: TextKey = text("startingPosition")
+  val StartingTime: TextKey = text("startingTime")
+  val MaxRowsPerTrigger: NumberKey = number("maxRowsPerTrigger", "rows")
+  val MaxBytesPerTrigger: NumberKey = number("maxBytesPerTrigger", "bytes")
+  val FailOnDataLoss: FlagKey = new FlagKey("failOnDataLoss", true, BadOption)
+
+  val RowKey: TextKey = text("key")
+  val Substreams: NumberKey = number("substreams", "substreams", Keys.IntMax)
+  val Outputs: TextKey = text("outputs")
+
+  val all: Seq[Key[_]] = Seq(
+    Path, Stream, StartingPosition, StartingTime, MaxRowsPerTrigger, MaxBytesPerTrigger,
+    FailOnDataLoss, RowKey, Substreams, Outputs)
+
+  /** Options that Spark hands to every source or sink. */
+  val ofSpark: Seq[String] = Seq("checkpointLocation", "queryName")
+
+  /** An option of one of several outputs has the name of the output before its own. */
+  def of(output: String, key: TextKey): TextKey = text(s"$output.${key.name}")
+
+  def of(output: String, key: NumberKey): NumberKey =
+    number(s"$output.${key.name}", key.unit.getOrElse(""), key.max)
+
+  private def BadOption = "bad_option"
+
+  private def text(name: String): TextKey = new TextKey(name, None, BadOption)
+
+  private def number(name: String, unit: String, most: Option[Long] = None): NumberKey =
+    new NumberKey(name, None, unit, 1, most, BadOption)
+}

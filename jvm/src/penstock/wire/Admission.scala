@@ -1,0 +1,18 @@
+// Scala because: the source asks with it, and is answered, before every batch on the stream
+// thread.
+package penstock.wire
+
+/** How far a source may read, how far it could, and how many substreams there are. */
+final case class Admission(end: Long, latest: Long, substreams: Int)
+
+/** One question to admission: what a source has, how much a batch may carry, how long to wait. */
+final case class AdmissionRequest(
+    query: Option[String],
+    instance: Option[Long],
+    stream: String,
+    after: Long,
+    rowsMax: Option[Long],
+    bytesMax: Option[Long],
+    until: Option[Long],
+    others: Seq[(String, Long)],
+    waitMs: Long)
