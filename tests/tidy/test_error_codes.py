@@ -29,8 +29,12 @@ def python_codes() -> set[tuple[str, str]]:
 def scala_codes() -> set[tuple[str, str]]:
     """Kind and code of every error that the plug-in raises."""
     made = re.compile(rf'new ({"|".join(sorted(KINDS))})\(\s*"(\w+)"')
-    scala = (ROOT / "jvm" / "src").rglob("*.scala")
-    return {pair for path in scala for pair in made.findall(path.read_text("utf-8"))}
+    # The list of settings names the code that a wrong value is refused with, which is a BadCall.
+    refusal = re.compile(r'private def Bad\w+ = "(\w+)"')
+    scala = [path.read_text("utf-8") for path in (ROOT / "jvm" / "src").rglob("*.scala")]
+    return {pair for text in scala for pair in made.findall(text)} | {
+        ("BadCall", code) for text in scala for code in refusal.findall(text)
+    }
 
 
 def kinds_of_codes() -> dict[str, set[str]]:
