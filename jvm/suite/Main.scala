@@ -35,12 +35,12 @@ object Main {
     "store" -> StoreCases,
     "version" -> VersionCases,
     "metric" -> MetricCases,
-    "family" -> FamilyCases,
+    "column family" -> ColumnFamilyCases,
     "fault" -> FaultCases,
     "zombie" -> ZombieCases,
     "held" -> HeldCases,
-    "death" -> DeathCases,
-    "room" -> RoomCases)
+    "dead thread" -> DeadThreadCases,
+    "local space" -> LocalSpaceCases)
 
   def main(arguments: Array[String]): Unit = {
     // Loggers write to standard output too; the lines of this program go to the real one.
@@ -78,9 +78,9 @@ object Main {
   }
 
   private def attempt(variant: Variant, one: Case, folder: Path): Option[String] = {
-    val world = new World(variant, folder)
-    val failure = failureOf(one.body(world))
-    failure.orElse(failureOf(world.stop()))
+    val rig = new StoreRig(variant, folder)
+    val failure = failureOf(one.body(rig))
+    failure.orElse(failureOf(rig.stop()))
   }
 
   private def failureOf(body: => Unit): Option[String] =

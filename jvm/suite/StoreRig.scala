@@ -34,12 +34,12 @@ final case class Variant(
  * One checkpoint location and one run of a query on it. Plays Spark's driver: tells the release
  * queue of offsets and commits, and remembers the id of each version that counts.
  */
-final class World(val variant: Variant, folder: Path) {
-  import World._
+final class StoreRig(val variant: Variant, folder: Path) {
+  import StoreRig._
 
   val root: Path = folder.resolve("checkpoint")
 
-  /** No other world of this process has it. */
+  /** No other rig of this process has it. */
   val name: String = folder.getFileName.toString
   private var run = UUID.randomUUID()
   private val ids = mutable.Map.empty[(Int, Long), String]
@@ -316,6 +316,6 @@ final class World(val variant: Variant, folder: Path) {
   }
 }
 
-object World {
+object StoreRig {
   val Package = "org.apache.spark.sql.execution.streaming.state"
 }
