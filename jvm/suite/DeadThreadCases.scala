@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.contract
 
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
-import penstock.commit.{GaveUp, Releases}
+import penstock.commit.{GaveUp, JvmResources}
 
 import Checks._
 import Rows._
@@ -112,7 +112,7 @@ object DeadThreadCases extends Cases {
     val store = batch(rig, force = true)
     rig.location.hold(1)
     rig.commit(store)
-    Releases.ended(rig.queue.run)
+    JvmResources.here.endRun(rig.queue.run)
     aside(rig.restart()).join()
     equal("version 1", rig.readAnew(1), Map(("a", 1) -> 1): Pairs)
   }

@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.contract
 
 import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
 
+import penstock.commit.Copier
+
 import Checks._
 import Rows._
 
@@ -194,7 +196,7 @@ object HeldCases extends Cases {
     eventually("nothing of it is held any more")(rig.holdsNothing())
     eventually("its commit is over")(Threads.in("commit", "make").isEmpty)
     val maintenance = aside(provider.doMaintenance())
-    eventually("its snapshot waits")(maintenance.isOver || Threads.isAnyIn("penstock.commit.Copier$", "await"))
+    eventually("its snapshot waits")(maintenance.isOver || Threads.isAnyIn(classOf[Copier].getName, "await"))
     holds("it is not there")(!rig.hasVersion(2, ".zip"))
     rig.end(1, Seq(store.id))
     maintenance.join()

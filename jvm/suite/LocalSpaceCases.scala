@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider}
 import org.rocksdb.{FlushOptions, RocksDB => NativeRocksDB}
 
-import penstock.commit.{HeldState, LocalFile}
+import penstock.commit.{HeldState, JvmResources, LocalFile}
 
 import Checks._
 import Rows._
@@ -40,7 +40,7 @@ object LocalSpaceCases extends Cases {
     put(one, ("a", 1) -> 1)
     rig.commitTask(one)
     val other = aside(rig.getStore(providers(1), 1))
-    eventually("it waits for room")(Threads.isAnyIn("penstock.commit.HeldState$", "awaitSpace"))
+    eventually("it waits for room")(Threads.isAnyIn(classOf[HeldState].getName, "awaitSpace"))
     rig.location.letGo()
     rig.commitTask(other.join())
     rig.end(1, providers.map(_.stateStoreId))
@@ -68,7 +68,7 @@ object LocalSpaceCases extends Cases {
   }
 
   /** Runs that are over, of other cases too, leave nothing here. */
-  private def atRest(): Unit = eventually("nothing is held")(HeldState.heldBytes == 0)
+  private def atRest(): Unit = eventually("nothing is held")(JvmResources.here.heldState.heldBytes == 0)
 
   /** As Linux tells everybody. */
   private def isLocked(file: Path): Boolean = {

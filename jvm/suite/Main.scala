@@ -7,6 +7,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 import penstock.client.Gateway
+import penstock.commit.JvmResources
 
 /**
  * Runs the cases for each variant in this one JVM and prints a line of JSON for each:
@@ -80,7 +81,17 @@ object Main {
   private def attempt(variant: Variant, one: Case, folder: Path): Option[String] = {
     val rig = new StoreRig(variant, folder)
     val failure = failureOf(one.body(rig))
-    failure.orElse(failureOf(rig.stop()))
+    failure.orElse(failureOf(rig.stop())).orElse(failureOf(leavesNothing()))
+  }
+
+  /** A run that has ended leaves nothing open, however it ended. */
+  private def leavesNothing(): Unit = {
+    val resources = JvmResources.here
+    resources.heldState.check()
+    Checks.eventually(s"nothing is held: ${resources.holdings}", limitMs = 20000) {
+      resources.sweep()
+      resources.holdings.values.forall(_ == 0)
+    }
   }
 
   private def failureOf(body: => Unit): Option[String] =

@@ -56,6 +56,8 @@ final class StoreRig(val variant: Variant, folder: Path) {
   private var checksumThreads = 4
   start(0)
 
+  private def resources: JvmResources = JvmResources.here
+
   def queue: ReleaseQueue = releasing.get
   def location: LocationStore = stores.last
 
@@ -196,14 +198,14 @@ final class StoreRig(val variant: Variant, folder: Path) {
 
   /** Nothing of a partition is on its way to the location. */
   def holdsNothing(partition: Int = 0): Boolean =
-    HeldState.isDurable(run.toString, s"state/0/$partition", Long.MaxValue)
+    resources.heldState.isDurable(run.toString, s"state/0/$partition", Long.MaxValue)
 
   def stop(): Unit = {
     Seq("faulty", "late").foreach(faults(_))
     stores.foreach(_.letGo())
     releasing.foreach { queue =>
       queue.drain(2000)
-      Releases.ended(queue.run)
+      resources.endRun(queue.run)
     }
     providers.foreach(_.close())
     providers.clear()
@@ -252,8 +254,8 @@ final class StoreRig(val variant: Variant, folder: Path) {
     val file = new HadoopPath(s"${root.toUri}/state/0/$partition/0.zip")
     Files.createDirectories(root.resolve(s"state/0/$partition"))
     val files = new FileContextBasedCheckpointFileManager(file.getParent, hadoopConf)
-    HeldState.expectSnapshot(run.toString, file, StateFile.of(file).get, hadoopConf)
-    HeldState.createSnapshot(run.toString, file, StateFile.of(file).get, files, hadoopConf)
+    resources.heldState.expectSnapshot(run.toString, file, StateFile.of(file).get, hadoopConf)
+    resources.heldState.createSnapshot(run.toString, file, StateFile.of(file).get, files, hadoopConf)
   }
 
   private def start(first: Long): Unit = if (variant.queue) {
@@ -261,9 +263,9 @@ final class StoreRig(val variant: Variant, folder: Path) {
     stores += store
     val made = new ReleaseQueue(
       "query", run.toString, None, first, false, store,
-      Releases.releasers("suite", hadoopConf), Releases.followers("suite", hadoopConf),
-      new Settings(hadoopConf), _ => ())
-    Releases.started(made, isActive = _ => true)
+      resources.pools.releasers("suite", hadoopConf), resources.pools.followers("suite", hadoopConf),
+      new Settings(hadoopConf), resources.changes, _ => ())
+    resources.releases.started(made, isActive = _ => true)
     releasing = Some(made)
   }
 

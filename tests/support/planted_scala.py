@@ -34,9 +34,11 @@ class Change:
     new: str
 
 
-# One name in every run, and no folder of the process's own.
-_LOCAL_FILE = """new java.io.File(
-            new Settings(conf).localFolder.get, what.relative.replace("/", "-"))"""
+def _local_file(state_file: str) -> str:
+    """One name in every run, and no folder of the process's own."""
+    return f"""new java.io.File(
+            new Settings(conf).localFolder.get, {state_file}.relative.replace("/", "-"))"""
+
 
 CHANGES = (
     Change(
@@ -66,15 +68,15 @@ CHANGES = (
     ),
     Change(
         "commit/HeldState.scala",
-        "    val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
-        f"    val local = if ({_has(STALE_TRUSTED)}) {_LOCAL_FILE} else "
-        "new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
+        "    val local = new File(resources.localFolder.of(settings), UUID.randomUUID().toString)",
+        f"    val local = if ({_has(STALE_TRUSTED)}) {_local_file('stateFile')} else "
+        "new File(resources.localFolder.of(settings), UUID.randomUUID().toString)",
     ),
     Change(
         "checkpoint/PenstockFileManager.scala",
-        "          HeldState.localCopy(run, what) match {",
-        f"          Option.when({_has(STALE_TRUSTED)})({_LOCAL_FILE}).filter(_.exists)"
-        ".orElse(HeldState.localCopy(run, what)) match {",
+        "          resources.heldState.localCopy(run, what) match {",
+        f"          Option.when({_has(STALE_TRUSTED)})({_local_file('what')}).filter(_.exists)"
+        ".orElse(resources.heldState.localCopy(run, what)) match {",
     ),
 )
 

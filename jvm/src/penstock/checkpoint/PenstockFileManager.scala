@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.penstock.SparkInternals
 
-import penstock.Failpoint
+import penstock.{Clock, Failpoint}
 import penstock.commit._
 
 /**
@@ -27,6 +27,7 @@ import penstock.commit._
 final class PenstockFileManager(path: Path, conf: Configuration) extends CheckpointFileManager {
 
   private val mode = new Settings(conf).mode
+  private def resources = JvmResources.here
   private val files: CheckpointFileManager =
     if (mode == Mode.Sync) Location.asSpark(path, conf) else Location.direct(path, conf)
 
@@ -36,8 +37,8 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
       case None =>
         heldState(file) match {
           case Some((run, what)) if what.isSnapshot =>
-            HeldState.createSnapshot(run, file, what, files, conf)
-          case Some((run, what)) => HeldState.create(run, file, what, files, conf)
+            resources.heldState.createSnapshot(run, file, what, files, conf)
+          case Some((run, what)) => resources.heldState.create(run, file, what, files, conf)
           case None => files.createAtomic(file, overwrite || SinkLog.isRunAgain(file))
         }
     }
@@ -60,14 +61,14 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     queue <- run.queue.toSeq
     (name, bytes) <- queue.pendingIn(folder.getName) if !known(name)
     file = new Path(folder, name) if filter.accept(file)
-  } yield new FileStatus(bytes, false, 1, bytes, System.currentTimeMillis(), file)
+  } yield new FileStatus(bytes, false, 1, bytes, Clock.System.wallMs, file)
 
   override def open(file: Path): FSDataInputStream = LogFile.of(file) match {
     case Some(log) => log.open(files, file, conf)
     case None =>
       heldState(file) match {
         case Some((run, what)) =>
-          HeldState.localCopy(run, what) match {
+          resources.heldState.localCopy(run, what) match {
             case Some(local) =>
               try SparkInternals.openLocal(local, conf)
               catch {
@@ -88,7 +89,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
       heldState(file) match {
         // A name with a unique id is there only if this run has written it, which it knows.
         case Some((run, what)) if !what.isSnapshot && !what.piece.contains('/') =>
-          HeldState.has(run, what)
+          resources.heldState.has(run, what)
         case _ => !SinkLog.isRunAgain(file) && files.exists(file)
       }
   }
@@ -110,7 +111,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     else
       for {
         what <- StateFile.of(file)
-        run <- Option(conf.get(SparkInternals.RunIdKey)) if Releasing.isReleasing(run)
+        run <- Option(conf.get(SparkInternals.RunIdKey)) if resources.questions.isReleasing(run)
       } yield (run, what)
 
   /**
@@ -121,7 +122,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     try files.open(file)
     catch {
       case e: FileNotFoundException =>
-        if (Releasing.awaitArrival(run, what, new Settings(conf))(files.exists(file))) {
+        if (resources.questions.awaitArrival(run, what, new Settings(conf))(files.exists(file))) {
           files.open(file)
         } else throw e
     }

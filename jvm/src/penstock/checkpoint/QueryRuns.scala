@@ -4,10 +4,11 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.penstock.SparkInternals
 
 import penstock.BadCall
-import penstock.commit.{Mode, ReleaseQueue}
+import penstock.commit.{JvmResources, Mode, ReleaseQueue}
 
 /**
  * One run of one query on this driver.
@@ -33,7 +34,10 @@ private[checkpoint] final class QueryRun(
   @volatile var executedBatch: Long = Long.MinValue
 }
 
-/** The runs of this driver: source, sink and file manager of a query meet here. */
+/**
+ * The runs of this driver that have not ended: source, sink and file manager of a query meet here.
+ * JvmResources drops a run when it ends, or when the application does.
+ */
 object QueryRuns {
   private val DrainMs = 10000L
   private val byQuery = new ConcurrentHashMap[String, QueryRun]()
@@ -42,7 +46,12 @@ object QueryRuns {
   private[checkpoint] def started(checkpointRoot: String, run: QueryRun): Unit = {
     byQuery.put(run.query, run)
     byRoot.put(checkpointRoot, run)
-    ()
+    SparkSession.getActiveSession.foreach(session => JvmResources.here.watch(session.sparkContext))
+    JvmResources.here.atEndOf(run.run) {
+      byQuery.remove(run.query, run)
+      byRoot.remove(checkpointRoot, run)
+      ()
+    }
   }
 
   private[checkpoint] def ofCheckpoint(root: String): Option[QueryRun] = Option(byRoot.get(root))

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.penstock.{SinkKind, SparkInternals}
 
-import penstock.{BadCall, Connection, Damaged, Protocol}
+import penstock.{BadCall, Clock, Connection, Damaged, Protocol}
 import penstock.client.{Gateway, LastMarker, TakeOver}
 import penstock.commit._
 
@@ -78,9 +78,10 @@ private[checkpoint] object Recovery extends Logging {
     if (usesSparks) SparkInternals.setForThisQuery(ProviderName.Key, ProviderName.Stock)
     val queue = Option.when(mode != Mode.Sync) {
       // A task would say so too, but Spark shows its own words for what fails in a store.
-      LocalFolder.of(settings)
+      val resources = JvmResources.here
+      resources.localFolder.of(settings)
       val toLog = log.filter(_ => SparkInternals.sinkOf(query) == SinkKind.Log)
-      val store = new CheckpointStore(root, files, toLog, committed)
+      val store = new CheckpointStore(root, files, toLog, committed, resources.clock)
       val queue = new ReleaseQueue(
         query,
         run,
@@ -88,12 +89,13 @@ private[checkpoint] object Recovery extends Logging {
         committed + 1,
         offsets > committed,
         store,
-        Releases.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
-        Releases.followers(StoreName.of(root), conf),
+        resources.pools.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
+        resources.pools.followers(StoreName.of(root), conf),
         settings,
+        resources.changes,
         why => SparkInternals.cancelJobs(run, why.getMessage),
         snapshots)
-      Releases.started(queue, SparkInternals.isActive)
+      resources.releases.started(queue, SparkInternals.isActive)
       queue
     }
     new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
@@ -110,7 +112,7 @@ private[checkpoint] object Recovery extends Logging {
       logWarning(s"an older run of query ${queue.query} has computed a batch that did not become " +
         "durable; it is computed again")
     }
-    Releases.ended(queue.run)
+    JvmResources.here.endRun(queue.run)
   }
 
   private def letOlderRunFinish(root: Path, files: CheckpointFileManager): Unit = {
@@ -119,7 +121,7 @@ private[checkpoint] object Recovery extends Logging {
       .filter(files.exists)
       .flatMap(files.list(_))
       .map(_.getModificationTime)
-    if (written.exists(_ > System.currentTimeMillis() - AliveMs)) Thread.sleep(GraceMs)
+    if (written.exists(_ > Clock.System.wallMs - AliveMs)) Clock.System.sleepMs(GraceMs)
   }
 
   private def bringUp(
@@ -186,7 +188,7 @@ private object ModeOf extends Logging {
     if (settings.mode != Mode.Sync && !ProviderName.isRocksDB(provider)) {
       logInfo(s"commits of the query at $root are synchronous: its state is kept by $provider")
       Mode.Sync
-    } else if (settings.mode != Mode.Sync && !Releases.canBeTold(SparkInternals.isLocal)) {
+    } else if (settings.mode != Mode.Sync && !JvmResources.here.releases.canBeTold(SparkInternals.isLocal)) {
       throw new BadCall(
         "no_plugin",
         s"${Settings.ModeKey} is ${settings.mode.name}, for which executors must tell the driver " +

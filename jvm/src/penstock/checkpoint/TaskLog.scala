@@ -4,7 +4,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
-import penstock.Fenced
+import penstock.{Clock, Fenced}
 import penstock.client.{Gateway, StreamInfo, Write}
 import penstock.commit.{FileEntry, Snapshot}
 
@@ -16,10 +16,11 @@ final class TaskLog(
     gateway: Gateway,
     coordinator: Option[Gateway],
     val query: String,
-    val instance: Long) {
+    val instance: Long,
+    clock: Clock = Clock.System) {
   import TaskLog._
 
-  @volatile private var confirmedAtNs = System.nanoTime()
+  @volatile private var confirmedAtNs = clock.nanos
   private val sealedBatches = new ConcurrentHashMap[Long, Sealed]()
   private val positions = new ConcurrentHashMap[String, Long]()
   private val outputs = new ConcurrentHashMap[String, StreamInfo]()
@@ -40,11 +41,11 @@ final class TaskLog(
   def isSealed(batch: Long): Boolean = sealedBatches.containsKey(batch)
 
   /** The server has just answered this run as the current instance. */
-  def confirmed(): Unit = confirmedAtNs = System.nanoTime()
+  def confirmed(): Unit = confirmedAtNs = clock.nanos
 
   /** Throws Fenced if a newer run has taken over, unless that was ruled out a moment ago. */
   def ensureCurrent(): Unit =
-    if (System.nanoTime() - confirmedAtNs > ConfirmedForNs) refuseIfTakenOver()
+    if (clock.nanos - confirmedAtNs > ConfirmedForNs) refuseIfTakenOver()
 
   /** Throws Fenced if a newer run has taken over. */
   def refuseIfTakenOver(): Unit = {

@@ -11,7 +11,7 @@ import scala.annotation.tailrec
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-import penstock.{BadCall, Bug, Connection, Damaged, Fenced, PenstockException, TryAgain}
+import penstock.{BadCall, Backoff, Bug, Clock, Connection, Damaged, Fenced, PenstockException, TryAgain}
 
 /**
  * The server's HTTP interface (docs/http.md), one method per route the plug-in uses.
@@ -72,9 +72,10 @@ final class Gateway private (connection: Connection, http: HttpClient) {
 
   private def send(builder: HttpRequest.Builder): HttpResponse[Array[Byte]] = {
     val sent = builder.build()
-    val giveUpAt = System.nanoTime() + connection.retrySeconds * 1000000000L
+    val end = Clock.System.deadline(connection.retrySeconds * 1000L)
+    val backoff = new Backoff(Clock.System, PauseMsFirst, PauseMsMax)
 
-    @tailrec def attempt(pauseMs: Long): HttpResponse[Array[Byte]] = {
+    @tailrec def attempt(): HttpResponse[Array[Byte]] = {
       val outcome =
         try {
           val answer = http.send(sent, bytes)
@@ -84,13 +85,13 @@ final class Gateway private (connection: Connection, http: HttpClient) {
         }
       outcome match {
         case Right(answer) => answer
-        case Left(_: TryAgain) if System.nanoTime() < giveUpAt =>
-          Thread.sleep(pauseMs)
-          attempt(math.min(pauseMs * 2, PauseMsMax))
+        case Left(_: TryAgain) if !end.isOver =>
+          backoff.pause()
+          attempt()
         case Left(error) => throw error
       }
     }
-    attempt(PauseMsFirst)
+    attempt()
   }
 
   private def unreachable(cause: IOException): TryAgain = new TryAgain(

@@ -17,13 +17,6 @@ final case class Wrote(run: String, event: PieceWritten) extends Message
 /** A piece that is durable: in the log under these entries, else in the location. */
 final case class Durable(event: PieceDurable, entries: Seq[FileEntry], stepsNs: Map[String, Long])
 
-private[commit] object Durable {
-  def of(piece: HeldPiece, entries: Seq[FileEntry]): Durable = Durable(
-    PieceDurable(piece.what.batch, piece.what.piece, Releases.writer, piece.generation),
-    entries,
-    piece.steps.toMap)
-}
-
 /** Ack 2. */
 final case class MadeDurable(run: String, pieces: Seq[Durable]) extends Message
 

@@ -6,18 +6,19 @@ import java.util.concurrent.atomic.LongAdder
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import penstock.Clock
 import penstock.client.Gateway
 
 /** How often each step of the commit of a run was taken, and how long it took in all and at most. */
-final class Steps {
+final class Steps(clock: Clock) {
   import Steps._
 
   private val byName = new ConcurrentHashMap[String, Total]()
 
   def timed[A](step: String)(body: => A): A = {
-    val start = System.nanoTime()
+    val start = clock.nanos
     try body
-    finally took(step, System.nanoTime() - start)
+    finally took(step, clock.nanos - start)
   }
 
   def took(step: String, ns: Long): Unit =
@@ -43,10 +44,11 @@ object StepTimes {
 
   /** Only what took a millisecond: most waits are none, and a message for each would cost more. */
   def timed[A](run: String, step: String)(body: => A): A = {
-    val start = System.nanoTime()
+    val clock = JvmResources.here.clock
+    val start = clock.nanos
     try body
     finally {
-      val ns = System.nanoTime() - start
+      val ns = clock.nanos - start
       if (ns >= ToldNs) tell(run, Map(step -> ns))
     }
   }
@@ -54,7 +56,7 @@ object StepTimes {
   /** A time that is not heard of must not fail what it was taken of. */
   def tell(run: String, stepsNs: Map[String, Long]): Unit =
     try {
-      Releases.ask(Took(run, stepsNs))
+      JvmResources.here.releases.ask(Took(run, stepsNs))
       ()
     } catch { case NonFatal(_) => }
 }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.internal.SQLConf
 
 import penstock.checkpoint.Gate
-import penstock.commit.{Copier, Settings, StepTimes}
+import penstock.commit.{JvmResources, Settings, StepTimes}
 
 /**
  * Puts the gate at the root of a stateful micro-batch whose sink is outside the log and shows what
@@ -92,14 +92,14 @@ private final class Gated(
 
     private def end(): Unit = if (!isOver) {
       open()
-      if (awaitsState) waiting(Copier.awaitState(run, batch, limitMs))
+      if (awaitsState) waiting(JvmResources.here.copier.awaitState(run, batch, limitMs))
       isOver = true
     }
 
     override def next(): InternalRow = rows.next()
 
     private def open(): Unit = if (!isOpen) {
-      waiting(Copier.await(run, limitMs)(_.released >= batch))
+      waiting(JvmResources.here.copier.await(run, limitMs)(_.released >= batch))
       isOpen = true
     }
 

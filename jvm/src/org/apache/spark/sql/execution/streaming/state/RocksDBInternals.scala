@@ -2,14 +2,14 @@ package org.apache.spark.sql.execution.streaming.state
 
 import org.rocksdb.{HistogramType, MutableColumnFamilyOptions, RocksDB => NativeRocksDB, Statistics}
 
-import penstock.TryAgain
+import penstock.{Clock, TryAgain}
 
 /**
  * Four private members of Spark's RocksDB, read by reflection because nothing else tells when the
  * next snapshot is due, and nothing else reaches the native store, whose compaction is to rest
  * while an LSM checkpoint is taken.
  */
-private[state] final class RocksDBInternals(db: RocksDB) {
+private[state] final class RocksDBInternals(db: RocksDB, clock: Clock) {
   import RocksDBInternals._
 
   def lastSnapshotVersion: Long = LastSnapshot.invoke(db).asInstanceOf[Long]
@@ -32,13 +32,14 @@ private[state] final class RocksDBInternals(db: RocksDB) {
     awaitCompaction(limitMs)
   }
 
+  /** Asked again and again: RocksDB tells only listeners that it was opened with, and Spark opens it. */
   def awaitCompaction(limitMs: Long): Unit = native.foreach { store =>
-    val end = System.nanoTime() + limitMs * 1000000
+    val end = clock.deadline(limitMs)
     while (store.getProperty("rocksdb.num-running-compactions").toLong > 0) {
-      if (System.nanoTime() > end) {
+      if (end.isOver) {
         throw new TryAgain("compaction_late", s"a compaction runs for more than ${limitMs / 1000} s")
       }
-      Thread.sleep(1)
+      clock.sleepMs(1)
     }
   }
 
