@@ -1,7 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.contract
 
 /** One clause of the contract. `skip` says why a variant has nothing to show for it. */
-final case class Case(name: String, skip: Variant => Option[String], body: World => Unit)
+final case class Case(name: String, skip: Variant => Option[String], body: StoreRig => Unit)
 
 /** A list of cases that reads as a list of sentences. */
 abstract class Cases {
@@ -10,7 +10,7 @@ abstract class Cases {
   def list: Seq[Case] = collected.result()
 
   protected def check(name: String, skip: Variant => Option[String] = _ => None)(
-      body: World => Unit): Unit = {
+      body: StoreRig => Unit): Unit = {
     collected += Case(name, skip, body)
     ()
   }

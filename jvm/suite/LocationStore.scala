@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
-import penstock.commit.driver.{Named, Store}
+import penstock.commit.driver.{Named, PlacedFiles, Store}
 
 /**
  * Puts offsets and commits of a run into the location, and looks whether all that should have been
@@ -45,7 +45,7 @@ final class LocationStore(root: Path, first: Long) extends Store {
   override def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit =
     throw new IllegalStateException("there is no log here")
 
-  override def copy(batch: Long, isPlaced: String => Boolean): Unit =
+  override def copy(batch: Long, placed: PlacedFiles): Unit =
     throw new IllegalStateException("there is no log here")
 
   override def delete(path: String): Unit = Files.delete(root.resolve(path))

@@ -7,6 +7,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 
+import penstock.commit.jvm.JvmResources
 import penstock.wire.Json
 
 /**
@@ -36,12 +37,12 @@ object Main {
     "store" -> StoreCases,
     "version" -> VersionCases,
     "metric" -> MetricCases,
-    "family" -> FamilyCases,
+    "column family" -> ColumnFamilyCases,
     "fault" -> FaultCases,
     "zombie" -> ZombieCases,
     "held" -> HeldCases,
-    "death" -> DeathCases,
-    "room" -> RoomCases)
+    "dead thread" -> DeadThreadCases,
+    "local space" -> LocalSpaceCases)
 
   def main(arguments: Array[String]): Unit = {
     // Loggers write to standard output too; the lines of this program go to the real one.
@@ -79,9 +80,19 @@ object Main {
   }
 
   private def attempt(variant: Variant, one: Case, folder: Path): Option[String] = {
-    val world = new World(variant, folder)
-    val failure = failureOf(one.body(world))
-    failure.orElse(failureOf(world.stop()))
+    val rig = new StoreRig(variant, folder)
+    val failure = failureOf(one.body(rig))
+    failure.orElse(failureOf(rig.stop())).orElse(failureOf(leavesNothing()))
+  }
+
+  /** A run that has ended leaves nothing open, however it ended. */
+  private def leavesNothing(): Unit = {
+    val resources = JvmResources.here
+    resources.heldState.check()
+    Checks.eventually(s"nothing is held: ${resources.holdings}", limitMs = 20000) {
+      resources.sweep()
+      resources.holdings.values.forall(_ == 0)
+    }
   }
 
   private def failureOf(body: => Unit): Option[String] =

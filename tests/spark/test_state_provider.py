@@ -23,7 +23,10 @@ TOGETHER = (
     ),
     (*UNQUEUED, "ours", "ours-changelog", "ours-changelog-v2"),
 )
-GROUPS = ("store", "version", "metric", "family", "fault", "zombie", "held", "death", "room")
+GROUPS = (
+    *("store", "version", "metric", "column family", "fault", "zombie", "held"),
+    *("dead thread", "local space"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -68,15 +68,15 @@ CHANGES = (
     ),
     Change(
         "commit/executor/HeldState.scala",
-        "    val local = new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
-        f"    val local = if ({_has(STALE_TRUSTED)}) {_local_file('what')} else "
-        "new File(LocalFolder.of(settings), UUID.randomUUID().toString)",
+        "    val local = new File(resources.localFolder.of(settings), UUID.randomUUID().toString)",
+        f"    val local = if ({_has(STALE_TRUSTED)}) {_local_file('stateFile')} else "
+        "new File(resources.localFolder.of(settings), UUID.randomUUID().toString)",
     ),
     Change(
         "checkpoint/PenstockFileManager.scala",
-        "          HeldState.localCopy(run, stateFile) match {",
+        "          resources.heldState.localCopy(run, stateFile) match {",
         f"          Option.when({_has(STALE_TRUSTED)})({_local_file('stateFile')}).filter(_.exists)"
-        ".orElse(HeldState.localCopy(run, stateFile)) match {",
+        ".orElse(resources.heldState.localCopy(run, stateFile)) match {",
     ),
 )
 

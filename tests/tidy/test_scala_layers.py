@@ -13,7 +13,7 @@ from support.sources import ROOT, scala_files, short
 
 SOURCES = ROOT / "jvm" / "src"
 # In package `penstock` itself: what everybody may use, and what Spark is told to load by name.
-WORDS = {"Errors", "Failpoint", "Version"}
+WORDS = {"Clock", "Errors", "Failpoint", "Version"}
 ENTRIES = {"PenstockExtensions", "PenstockPlugin", "PenstockProvider"}
 
 IN_SPARK = "org.apache.spark.sql."
@@ -25,7 +25,7 @@ PACKAGES = {
 
 # A package may import itself, what stands here, and nothing else of ours.
 BASE = {"words", "settings", "wire"}
-COMMIT = {"commit", "commit.channel", "commit.driver", "commit.executor"}
+COMMIT = {"commit", "commit.channel", "commit.driver", "commit.executor", "commit.jvm"}
 MAY_IMPORT = {
     "words": set(),
     "wire": set(),
@@ -36,12 +36,13 @@ MAY_IMPORT = {
     "commit": {"words", "settings"},
     "commit.channel": {"commit", "wire"},
     "commit.driver": {*BASE, "commit", "commit.channel"},
-    "commit.executor": {*BASE, "client", "spark", "checkpoint.location", *COMMIT},
-    "query": {*BASE, "client", "spark", "commit.driver"},
+    "commit.executor": {*BASE, "client", "spark", "checkpoint.location", *COMMIT} - {"commit.jvm"},
+    "commit.jvm": {"words", "wire", "commit", "commit.driver", "commit.executor"},
+    "query": {*BASE, "client", "spark", "commit.driver", "commit.jvm"},
     "source": {*BASE, "client", "spark", "query"},
     "sink": {*BASE, "client", "spark", "query"},
     "spark.state": {"words", "settings", "spark", "checkpoint.location", *COMMIT},
-    "spark.gate": {"words", "settings", "spark", "query", "commit.executor"},
+    "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
     "checkpoint": {
         *BASE,
         *("client", "spark", "spark.state", "checkpoint.location", "query"),

@@ -43,7 +43,7 @@ object Failpoint {
       if (armedBatch == batch && points(point)) {
         Files.createDirectories(folder)
         Files.writeString(folder.resolve(query), batch.toString)
-        while (!Files.exists(folder.resolve("go"))) Thread.sleep(PollMs)
+        while (!Files.exists(folder.resolve("go"))) Clock.System.sleepMs(PollMs)
       }
   }
 
@@ -56,7 +56,7 @@ object Failpoint {
         while (Files.isDirectory(chosen)) {
           try Files.writeString(chosen.resolve(process), batch.toString)
           catch { case _: NoSuchFileException => }
-          Thread.sleep(PollMs)
+          Clock.System.sleepMs(PollMs)
         }
       }
   }

@@ -18,7 +18,7 @@ from penstock.errors import BadCall
 from penstock.spark.jar import our_version
 
 VERSION_CLASS = "penstock.Version"
-RELEASES_CLASS = "penstock.commit.driver.ReleaseQueues"
+RESOURCES_CLASS = "penstock.commit.jvm.JvmResources"
 
 
 def is_running(environ: Mapping[str, str] = os.environ) -> bool:
@@ -60,7 +60,7 @@ def commit_steps(query_id: str) -> dict[str, dict[str, float]]:
     """
     try:
         steps: dict[str, dict[str, float]] = json.loads(
-            _call_static(RELEASES_CLASS, "steps", query_id)
+            _call_static(RESOURCES_CLASS, "steps", query_id)
         )
     except Py4JJavaError:
         check_loaded("call penstock.session() or penstock.attach() before Spark is started")

@@ -9,10 +9,10 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-import penstock.BadCall
+import penstock.{BadCall, Clock}
 import penstock.checkpoint.location.{Prepared, StoreName, WholeFile}
 import penstock.commit.Workers
-import penstock.commit.driver.{Named, Store}
+import penstock.commit.driver.{Named, PlacedFiles, Store}
 import penstock.query.TaskLog
 import penstock.wire.FileEntry
 
@@ -24,7 +24,8 @@ private[checkpoint] final class CheckpointStore(
     root: Path,
     files: CheckpointFileManager,
     log: Option[TaskLog],
-    committed: Long)
+    committed: Long,
+    clock: Clock)
     extends Store {
   import CheckpointStore._
 
@@ -34,7 +35,7 @@ private[checkpoint] final class CheckpointStore(
   /** The last batch that the location has with all that belongs to it. */
   @volatile private var copied = committed
   private val prepared = new ConcurrentHashMap[String, CompletableFuture[Option[Prepared]]]()
-  @volatile private var lastPutNs = System.nanoTime()
+  @volatile private var lastPutNs = clock.nanos
 
   override def name: String = s"the checkpoint location $root"
 
@@ -53,7 +54,7 @@ private[checkpoint] final class CheckpointStore(
    * other has deleted the file this one would have collided with. Only then is there need to look.
    */
   private def refuseIfOutrun(batch: Long): Unit = {
-    val now = System.nanoTime()
+    val now = clock.nanos
     if (now - lastPutNs > StoodStillNs) {
       val latest = files.list(new Path(root, "offsets")).flatMap(_.getPath.getName.toLongOption).max
       if (latest > batch) {
@@ -78,12 +79,12 @@ private[checkpoint] final class CheckpointStore(
 
   override def putCommit(batch: Long, bytes: Array[Byte]): Unit = create(s"commits/$batch", bytes)
 
-  override def copy(batch: Long, isPlaced: String => Boolean): Unit = {
+  override def copy(batch: Long, placed: PlacedFiles): Unit = {
     val (pieces, commit) = marked.get(batch)
     Option(offsets.get(batch)).foreach { case (entry, bytes) => enter(entry.path, bytes) }
-    awaitPlaced(pieces, isPlaced)
+    placed.await(pieces.map(_.path), PlacedWithinMs)
     // What its writer does not place, because it is gone or slow, comes from the log.
-    pieces.filterNot(p => isPlaced(p.path)).foreach { p =>
+    pieces.filterNot(p => placed.has(p.path)).foreach { p =>
       WholeFile.write(files, new Path(root, p.path), log.get.read(p), overwrite = true)
     }
     enter(s"commits/$batch", commit)
@@ -91,11 +92,6 @@ private[checkpoint] final class CheckpointStore(
     offsets.remove(batch)
     marked.remove(batch)
     ()
-  }
-
-  private def awaitPlaced(pieces: Seq[FileEntry], isPlaced: String => Boolean): Unit = {
-    val end = System.nanoTime() + PlacedWithinNs
-    while (!pieces.forall(p => isPlaced(p.path)) && System.nanoTime() < end) Thread.sleep(5)
   }
 
   override def delete(path: String): Unit = files.delete(new Path(root, path))
@@ -138,5 +134,5 @@ private object CheckpointStore {
   val StoodStillNs: Long = 2L * 1000 * 1000 * 1000
 
   /** How long the writer of a piece has the first try at copying it to the location. */
-  val PlacedWithinNs: Long = 10L * 1000 * 1000 * 1000
+  val PlacedWithinMs: Long = 10L * 1000
 }

@@ -10,8 +10,9 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.penstock.RunningQuery
 
+import penstock.Clock
 import penstock.checkpoint.location.{Location, StateFile}
-import penstock.commit.executor.{DriverQuestions, HeldState}
+import penstock.commit.jvm.JvmResources
 import penstock.query.QueryRuns
 import penstock.settings.{CommitSettings, Mode}
 
@@ -31,6 +32,7 @@ import penstock.settings.{CommitSettings, Mode}
 final class PenstockFileManager(path: Path, conf: Configuration) extends CheckpointFileManager {
 
   private val mode = new CommitSettings(conf).mode
+  private def resources = JvmResources.here
   private val files: CheckpointFileManager =
     if (mode == Mode.Sync) Location.asSpark(path, conf) else Location.direct(path, conf)
 
@@ -40,8 +42,8 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
       case None =>
         heldState(file) match {
           case Some((run, stateFile)) if stateFile.isSnapshot =>
-            HeldState.createSnapshot(run, file, stateFile, files, conf)
-          case Some((run, stateFile)) => HeldState.create(run, file, stateFile, files, conf)
+            resources.heldState.createSnapshot(run, file, stateFile, files, conf)
+          case Some((run, stateFile)) => resources.heldState.create(run, file, stateFile, files, conf)
           case None => files.createAtomic(file, overwrite || SinkLog.isRunAgain(file))
         }
     }
@@ -64,14 +66,14 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     queue <- run.queue.toSeq
     (name, bytes) <- queue.pendingIn(folder.getName) if !known(name)
     file = new Path(folder, name) if filter.accept(file)
-  } yield new FileStatus(bytes, false, 1, bytes, System.currentTimeMillis(), file)
+  } yield new FileStatus(bytes, false, 1, bytes, Clock.System.wallMs, file)
 
   override def open(file: Path): FSDataInputStream = LogFile.of(file) match {
     case Some(log) => log.open(files, file, conf)
     case None =>
       heldState(file) match {
         case Some((run, stateFile)) =>
-          HeldState.localCopy(run, stateFile) match {
+          resources.heldState.localCopy(run, stateFile) match {
             case Some(local) =>
               try OpenFiles.local(local, conf)
               catch {
@@ -92,7 +94,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
       heldState(file) match {
         // A name with a unique id is there only if this run has written it, which it knows.
         case Some((run, stateFile)) if !stateFile.isSnapshot && !stateFile.piece.contains('/') =>
-          HeldState.has(run, stateFile)
+          resources.heldState.has(run, stateFile)
         case _ => !SinkLog.isRunAgain(file) && files.exists(file)
       }
   }
@@ -114,7 +116,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     else
       for {
         stateFile <- StateFile.of(file)
-        run <- Option(conf.get(RunningQuery.RunIdKey)) if DriverQuestions.isReleasing(run)
+        run <- Option(conf.get(RunningQuery.RunIdKey)) if resources.questions.isReleasing(run)
       } yield (run, stateFile)
 
   /**
@@ -125,7 +127,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     try files.open(file)
     catch {
       case e: FileNotFoundException =>
-        if (DriverQuestions.awaitArrival(run, stateFile, new CommitSettings(conf))(files.exists(file))) {
+        if (resources.questions.awaitArrival(run, stateFile, new CommitSettings(conf))(files.exists(file))) {
           files.open(file)
         } else throw e
     }

@@ -9,11 +9,11 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.penstock.{RunningQuery, SinkKind}
 
-import penstock.{BadCall, Damaged}
+import penstock.{BadCall, Clock, Damaged}
 import penstock.checkpoint.location.{StoreName, WholeFile}
 import penstock.client.Gateway
-import penstock.commit.driver.{ReleaseQueue, ReleaseQueues, Snapshots}
-import penstock.commit.executor.LocalFolder
+import penstock.commit.driver.{ReleaseQueue, Snapshots}
+import penstock.commit.jvm.JvmResources
 import penstock.query.{QueryRun, QueryRuns, TaskLog}
 import penstock.settings.{CommitSettings, Connection, Keys, Mode}
 import penstock.wire.LastMarker
@@ -77,9 +77,10 @@ private[checkpoint] object Recovery extends Logging {
     if (usesSparks) RunningQuery.setForThisQuery(ProviderName.Key, ProviderName.Stock)
     val queue = Option.when(mode != Mode.Sync) {
       // A task would say so too, but Spark shows its own words for what fails in a store.
-      LocalFolder.of(settings)
+      val resources = JvmResources.here
+      resources.localFolder.of(settings)
       val toLog = log.filter(_ => RunningQuery.sinkOf(query) == SinkKind.Log)
-      val store = new CheckpointStore(root, files, toLog, committed)
+      val store = new CheckpointStore(root, files, toLog, committed, resources.clock)
       val queue = new ReleaseQueue(
         query,
         run,
@@ -87,12 +88,13 @@ private[checkpoint] object Recovery extends Logging {
         committed + 1,
         offsets > committed,
         store,
-        ReleaseQueues.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
-        ReleaseQueues.followers(StoreName.of(root), conf),
+        resources.pools.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
+        resources.pools.followers(StoreName.of(root), conf),
         settings,
+        resources.changes,
         why => RunningQuery.cancelJobs(run, why.getMessage),
         snapshots)
-      ReleaseQueues.started(queue, RunningQuery.isActive)
+      resources.releases.started(queue, RunningQuery.isActive)
       queue
     }
     new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
@@ -103,7 +105,7 @@ private[checkpoint] object Recovery extends Logging {
       logWarning(s"an older run of query ${queue.query} has computed a batch that did not become " +
         "durable; it is computed again")
     }
-    ReleaseQueues.ended(queue.run)
+    JvmResources.here.endRun(queue.run)
   }
 
   private def letOlderRunFinish(root: Path, files: CheckpointFileManager): Unit = {
@@ -112,7 +114,7 @@ private[checkpoint] object Recovery extends Logging {
       .filter(files.exists)
       .flatMap(files.list(_))
       .map(_.getModificationTime)
-    if (written.exists(_ > System.currentTimeMillis() - AliveMs)) Thread.sleep(GraceMs)
+    if (written.exists(_ > Clock.System.wallMs - AliveMs)) Clock.System.sleepMs(GraceMs)
   }
 
   private def bringUp(
@@ -179,7 +181,7 @@ private object ModeOf extends Logging {
     if (settings.mode != Mode.Sync && !ProviderName.isRocksDB(provider)) {
       logInfo(s"commits of the query at $root are synchronous: its state is kept by $provider")
       Mode.Sync
-    } else if (settings.mode != Mode.Sync && !ReleaseQueues.canBeTold(RunningQuery.isLocal)) {
+    } else if (settings.mode != Mode.Sync && !JvmResources.here.releases.canBeTold(RunningQuery.isLocal)) {
       throw new BadCall(
         "no_plugin",
         s"${Keys.CommitMode} is ${settings.mode.name}, for which executors must tell the driver " +

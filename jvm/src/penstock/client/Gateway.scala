@@ -12,7 +12,7 @@ import scala.annotation.tailrec
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import penstock.{BadCall, Bug, Damaged, Fenced, PenstockException, TryAgain}
+import penstock.{BadCall, Backoff, Bug, Clock, Damaged, Fenced, PenstockException, TryAgain}
 import penstock.settings.Connection
 import penstock.wire.Json
 
@@ -76,9 +76,10 @@ final class Gateway private (connection: Connection, http: HttpClient) {
 
   private def send(builder: HttpRequest.Builder): HttpResponse[Array[Byte]] = {
     val sent = builder.build()
-    val giveUpAt = System.nanoTime() + connection.retrySeconds * 1000000000L
+    val end = Clock.System.deadline(connection.retrySeconds * 1000L)
+    val backoff = new Backoff(Clock.System, PauseMsFirst, PauseMsMax)
 
-    @tailrec def attempt(pauseMs: Long): HttpResponse[Array[Byte]] = {
+    @tailrec def attempt(): HttpResponse[Array[Byte]] = {
       val outcome =
         try {
           val answer = http.send(sent, bytes)
@@ -88,13 +89,13 @@ final class Gateway private (connection: Connection, http: HttpClient) {
         }
       outcome match {
         case Right(answer) => answer
-        case Left(_: TryAgain) if System.nanoTime() < giveUpAt =>
-          Thread.sleep(pauseMs)
-          attempt(math.min(pauseMs * 2, PauseMsMax))
+        case Left(_: TryAgain) if !end.isOver =>
+          backoff.pause()
+          attempt()
         case Left(error) => throw error
       }
     }
-    attempt(PauseMsFirst)
+    attempt()
   }
 
   /** A server of another protocol may answer and mean something else, so nothing of it is used. */

@@ -5,22 +5,26 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-import penstock.{PenstockException, TryAgain}
+import penstock.{Backoff, Clock, Deadline, PenstockException, TryAgain}
 import penstock.settings.CommitSettings
 
-/** Work that is tried again, with back-off, until it is done or has failed for too long. */
-abstract class Retrying(settings: CommitSettings) extends Work with Logging {
+/**
+ * Work that is tried again, with back-off, until it is done or has failed for as long as the
+ * settings say, counted from its first failure.
+ */
+abstract class Retrying(settings: CommitSettings, clock: Clock) extends Work with Logging {
 
   protected def once(): Unit
 
+  /** It goes on failing, or fails in a way that trying again does not change (`isFinal`). */
   protected def giveUp(e: Throwable): Unit
 
   /** There is nothing to do any more. */
   protected def isPointless: Boolean = false
 
   override def perform(): Unit = {
-    var pauseMs = Retrying.PauseMsFirst
-    var giveUpAt = Option.empty[Long]
+    val backoff = new Backoff(clock, Retrying.PauseMsFirst, Retrying.PauseMsMax)
+    var end = Option.empty[Deadline]
     var isOver = isPointless
     while (!isOver) {
       try {
@@ -28,24 +32,23 @@ abstract class Retrying(settings: CommitSettings) extends Work with Logging {
         isOver = true
       } catch {
         case NonFatal(e) =>
-          val end = giveUpAt.getOrElse(System.nanoTime() + settings.retryMs * 1000000)
-          giveUpAt = Some(end)
+          end = end.orElse(Some(clock.deadline(settings.retryMs)))
           isOver = isPointless
-          if (!isOver && (isFinal(e) || System.nanoTime() > end)) {
+          if (!isOver && (isFinal(e) || end.get.isOver)) {
             giveUp(e)
             isOver = true
           }
           if (!isOver) {
             logWarning(s"$name failed and is tried again: ${e.getMessage}")
-            Thread.sleep(pauseMs)
-            pauseMs = math.min(pauseMs * 2, Retrying.PauseMsMax)
+            backoff.pause()
+            isOver = isPointless
           }
       }
     }
   }
 
   /** The same call fails for ever: a newer instance has taken over, or the call itself is wrong. */
-  private def isFinal(e: Throwable): Boolean = e match {
+  protected final def isFinal(e: Throwable): Boolean = e match {
     case _: TryAgain => false
     case _: PenstockException => true
     case _ => false

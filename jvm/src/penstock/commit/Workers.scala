@@ -1,12 +1,15 @@
 // Scala because: pools of JVM threads flush, upload and copy the state of every task.
 package penstock.commit
 
-import java.util.concurrent.{ConcurrentHashMap, Executors, LinkedBlockingQueue, ThreadFactory, ThreadPoolExecutor, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, LinkedBlockingQueue, ThreadFactory, ThreadPoolExecutor, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.spark.internal.Logging
+
+import penstock.settings.CommitSettings
 
 /** Work that may be done twice: it looks first at what is done already. */
 trait Work {
@@ -20,21 +23,15 @@ trait Work {
  * A bounded pool shared by all queries of this JVM, first come first served.
  *
  * A thread that ends in the middle of its work, whatever the reason, would leave a query waiting
- * for ever. A heartbeat looks for work whose thread is gone and hands it out again.
+ * for ever: `resume`, which a heartbeat calls, looks for work whose thread is gone and hands it out
+ * again.
  */
 final class Workers(label: String, threads: Int) extends Logging {
   private val underWay = new ConcurrentHashMap[Work, Thread]()
   private val pool =
     new ThreadPoolExecutor(threads, threads, 60, TimeUnit.SECONDS, new LinkedBlockingQueue())
-  private val heartbeat =
-    Executors.newSingleThreadScheduledExecutor(Workers.daemons(s"penstock-$label-heartbeat"))
   pool.setThreadFactory(Workers.daemons(s"penstock-$label"))
   pool.allowCoreThreadTimeOut(true)
-  heartbeat.scheduleWithFixedDelay(
-    () => resume(),
-    Workers.HeartbeatMs,
-    Workers.HeartbeatMs,
-    TimeUnit.MILLISECONDS)
 
   def submit(work: Work): Unit = pool.execute { () =>
     underWay.put(work, Thread.currentThread())
@@ -43,7 +40,10 @@ final class Workers(label: String, threads: Int) extends Logging {
     ()
   }
 
-  private def resume(): Unit = underWay.asScala.foreach { case (work, thread) =>
+  /** Takes no more work; what it has is done. */
+  private[commit] def close(): Unit = pool.shutdown()
+
+  private[commit] def resume(): Unit = underWay.asScala.foreach { case (work, thread) =>
     if (!thread.isAlive && underWay.remove(work, thread)) {
       logWarning(s"the thread that was to do '${work.name}' has ended; doing it again")
       submit(work)
@@ -51,9 +51,42 @@ final class Workers(label: String, threads: Int) extends Logging {
   }
 }
 
-object Workers {
-  private val HeartbeatMs = 500L
+/** The pools of one JVM, each made when it is first asked for. */
+final class WorkerPools {
+  import WorkerPools._
 
+  private val byLabel = new ConcurrentHashMap[String, Workers]()
+
+  /** What a batch waits for to be committed: in `store`, the log or the store of a location. */
+  def releasers(store: String, conf: Configuration): Workers = pool(s"release-$store", conf)
+
+  /** What follows a commit: in a pool of its own, as a slow location must delay no commit. */
+  def followers(store: String, conf: Configuration): Workers = pool(s"follow-$store", conf)
+
+  /** Copies of state files. */
+  def copiers(conf: Configuration): Workers = pool("copy", conf, CopiersPerThread)
+
+  /** Uploads of snapshots, which commits wait for. */
+  def uploaders(conf: Configuration): Workers = pool("upload", conf)
+
+  /** Flushes and LSM checkpoints. */
+  def committers(conf: Configuration): Workers = pool("commit", conf)
+
+  private[commit] def resume(): Unit = byLabel.values.asScala.foreach(_.resume())
+
+  private[commit] def close(): Unit = byLabel.values.asScala.foreach(_.close())
+
+  private def pool(label: String, conf: Configuration, times: Int = 1): Workers =
+    byLabel.computeIfAbsent(label, _ => new Workers(label, new CommitSettings(conf).threads * times))
+}
+
+private object WorkerPools {
+
+  /** Copies wait for a store far more than they compute. */
+  val CopiersPerThread = 4
+}
+
+object Workers {
   def daemons(label: String): ThreadFactory = {
     val count = new AtomicInteger()
     task => {

@@ -10,7 +10,7 @@ import org.apache.spark.sql.penstock.SparkMembers
 
 import penstock.Bug
 import penstock.commit.channel.{JavaBytes, Message}
-import penstock.commit.driver.ReleaseQueues
+import penstock.commit.jvm.JvmResources
 
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
 private[penstock] final class DriverPart extends DriverPlugin {
@@ -18,21 +18,24 @@ private[penstock] final class DriverPart extends DriverPlugin {
     SparkMembers.check()
     context.addSparkListener(new SparkListener {
       override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
-        ReleaseQueues.all.foreach(_.writerLost(removed.executorId))
+        JvmResources.here.releases.all.foreach(_.writerLost(removed.executorId))
     })
-    ReleaseQueues.driverReady()
+    JvmResources.here.releases.driverReady()
     Collections.emptyMap()
   }
 
   /** One thread of the driver serves all executors: the queues answer without waiting. */
   override def receive(message: Object): Object = message match {
     case bytes: Array[Byte] =>
-      JavaBytes.encode(ReleaseQueues.receive(JavaBytes.decode[Message](bytes)))
+      JavaBytes.encode(JvmResources.here.releases.receive(JavaBytes.decode[Message](bytes)))
     case other => throw new Bug("unknown_message", s"an executor sent ${other.getClass.getName}")
   }
 
   /** What is computed should not be computed again: a moment to make it durable. */
-  override def shutdown(): Unit = ReleaseQueues.all.foreach(_.drain(DriverPart.DrainMs))
+  override def shutdown(): Unit = {
+    JvmResources.here.releases.all.foreach(_.drain(DriverPart.DrainMs))
+    JvmResources.close()
+  }
 }
 
 private object DriverPart {

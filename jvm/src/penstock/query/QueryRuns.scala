@@ -5,11 +5,16 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.penstock.RunningQuery
 
 import penstock.BadCall
+import penstock.commit.jvm.JvmResources
 
-/** The runs of this driver: source, sink and file manager of a query meet here. */
+/**
+ * The runs of this driver that have not ended: source, sink and file manager of a query meet here.
+ * JvmResources drops a run when it ends, or when the application does.
+ */
 object QueryRuns {
   private val DrainMs = 10000L
 
@@ -22,7 +27,12 @@ object QueryRuns {
   private[penstock] def started(checkpointRoot: String, run: QueryRun): Unit = {
     byQuery.put(run.query, run)
     byRoot.put(checkpointRoot, run)
-    ()
+    SparkSession.getActiveSession.foreach(session => JvmResources.here.watch(session.sparkContext))
+    JvmResources.here.atEndOf(run.run) {
+      byQuery.remove(run.query, run)
+      byRoot.remove(checkpointRoot, run)
+      ()
+    }
   }
 
   private[penstock] def ofCheckpoint(root: String): Option[QueryRun] = Option(byRoot.get(root))

@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
-import penstock.Fenced
+import penstock.{Clock, Fenced}
 import penstock.client.Gateway
 import penstock.wire.{FileEntry, Snapshot, StreamInfo, Write}
 
@@ -14,10 +14,14 @@ import penstock.wire.{FileEntry, Snapshot, StreamInfo, Write}
  * The task log of a query as one run of it sees it: the run's instance number, and what the run
  * knows of the batches under way. The sink seals a batch here; it is marked when it may commit.
  */
-final class TaskLog(gateway: Gateway, val query: String, val instance: Long) {
+final class TaskLog(
+    gateway: Gateway,
+    val query: String,
+    val instance: Long,
+    clock: Clock = Clock.System) {
   import TaskLog._
 
-  @volatile private var confirmedAtNs = System.nanoTime()
+  @volatile private var confirmedAtNs = clock.nanos
   private val sealedBatches = new ConcurrentHashMap[Long, Sealed]()
   private val positions = new ConcurrentHashMap[String, Long]()
   private val outputs = new ConcurrentHashMap[String, StreamInfo]()
@@ -38,11 +42,11 @@ final class TaskLog(gateway: Gateway, val query: String, val instance: Long) {
   def isSealed(batch: Long): Boolean = sealedBatches.containsKey(batch)
 
   /** The server has just answered this run as the current instance. */
-  def confirmed(): Unit = confirmedAtNs = System.nanoTime()
+  def confirmed(): Unit = confirmedAtNs = clock.nanos
 
   /** Throws Fenced if a newer run has taken over, unless that was ruled out a moment ago. */
   def ensureCurrent(): Unit =
-    if (System.nanoTime() - confirmedAtNs > ConfirmedForNs) refuseIfTakenOver()
+    if (clock.nanos - confirmedAtNs > ConfirmedForNs) refuseIfTakenOver()
 
   /** Throws Fenced if a newer run has taken over. */
   def refuseIfTakenOver(): Unit = {

@@ -4,6 +4,7 @@ package penstock.source
 
 import org.apache.spark.sql.penstock.RunningQuery
 
+import penstock.Clock
 import penstock.query.TaskLog
 
 /**
@@ -25,7 +26,7 @@ private[source] final class Polling(self: LogMicroBatchStream) {
   /** The other streams to wait for as well, or None when the question must not be held. */
   def othersToHoldFor(run: Option[TaskLog], after: Long): Option[Seq[(String, Long)]] = {
     val inLoop = lastWasEmpty && after == lastAfter &&
-      System.nanoTime() - lastAnswerNs < LoopGapNsMax
+      Clock.System.nanos - lastAnswerNs < LoopGapNsMax
     if (!inLoop) None
     else {
       val sources = run.toSeq.flatMap(r => RunningQuery.sourcesOf(r.query)).distinct
@@ -41,7 +42,7 @@ private[source] final class Polling(self: LogMicroBatchStream) {
   def answered(after: Long, nothingNew: Boolean): Unit = {
     lastAfter = after
     lastWasEmpty = nothingNew
-    lastAnswerNs = System.nanoTime()
+    lastAnswerNs = Clock.System.nanos
   }
 
   def state: State = State(self.streamName, lastAfter, lastWasEmpty)

@@ -5,12 +5,13 @@ package penstock.testing
 import java.io.{FilterOutputStream, IOException, OutputStream}
 import java.net.URI
 import java.nio.file.{Files, NoSuchFileException, Path => LocalPath}
-import java.util.concurrent.TimeUnit
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
+
+import penstock.Clock
 
 /**
  * A local folder behind a declared delay: stands for a remote checkpoint store where none is at
@@ -189,7 +190,7 @@ private object DelayedFs {
 private final class DelayedStore(msPerOperation: Long, msPerMb: Double, faults: Option[LocalPath]) {
 
   def operation(name: String, path: Path): Unit = {
-    while (scripted.contains(s"hang $name")) Thread.sleep(20)
+    while (scripted.contains(s"hang $name")) Clock.System.sleepMs(20)
     if (scripted.contains(s"fail $name")) {
       throw new IOException(s"scripted fault: $name of $path failed")
     }
@@ -202,7 +203,7 @@ private final class DelayedStore(msPerOperation: Long, msPerMb: Double, faults: 
 
   def moved(bytes: Long): Unit = pause(bytes / 1e6 * msPerMb)
 
-  private def pause(ms: Double): Unit = TimeUnit.MICROSECONDS.sleep((ms * 1000).toLong)
+  private def pause(ms: Double): Unit = Clock.System.sleepNs((ms * Clock.NsInMs).toLong)
 
   private def scripted: Set[String] = faults.fold(Set.empty[String]) { file =>
     try Files.readString(file).linesIterator.map(_.trim).toSet

@@ -4,12 +4,12 @@ package penstock.commit.driver
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
-import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-import penstock.{Failpoint, Fenced, PenstockException, TryAgain}
+import penstock.{Failpoint, Fenced, TryAgain}
 import penstock.commit._
 import penstock.commit.channel._
 import penstock.settings.CommitSettings
@@ -23,9 +23,17 @@ trait Store {
   def putOffsets(batch: Long, bytes: Array[Byte]): Unit
   def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit
   def putCommit(batch: Long, bytes: Array[Byte]): Unit
-  /** Copies a marked batch; `isPlaced` tells of files that their writers have copied already. */
-  def copy(batch: Long, isPlaced: String => Boolean): Unit
+  /** Copies a marked batch, of which the writers of its state may have copied some files. */
+  def copy(batch: Long, placed: PlacedFiles): Unit
   def delete(path: String): Unit
+}
+
+/** The files of state that their writers have copied to the location, by their paths. */
+trait PlacedFiles {
+  def has(path: String): Boolean
+
+  /** Returns when it has them all, or the limit is over. */
+  def await(paths: Seq[String], limitMs: Long): Unit
 }
 
 /** What a marker names of a batch's state, and snapshots, where the log is to keep these. */
@@ -46,12 +54,14 @@ final class ReleaseQueue(
     releasers: Workers,
     followers: Workers,
     settings: CommitSettings,
+    changes: Changes,
     onFailure: Throwable => Unit,
     snapshots: Option[Snapshots] = None)
     extends Logging {
 
-  val steps = new StepTotals
-  val startedNs: Long = System.nanoTime()
+  private val clock = changes.clock
+  val steps = new StepTotals(clock)
+  val startedNs: Long = clock.nanos
 
   private val release = new Release(first, recorded, instance.isDefined, settings.behind)
   private val held = new ConcurrentHashMap[String, Array[Byte]]()
@@ -60,6 +70,10 @@ final class ReleaseQueue(
   private val named = new ConcurrentHashMap[Long, Named]()
   @volatile private var failure: Option[Throwable] = None
   @volatile private var isClosed = false
+
+  /** Effects that were handed to the workers and are not over. */
+  private val underWay = mutable.Set.empty[Performing]
+  private var atRest = Option.empty[() => Unit]
 
   def offsetsWritten(batch: Long, bytes: Array[Byte]): Unit = {
     held.put(s"offsets/$batch", bytes)
@@ -97,7 +111,9 @@ final class ReleaseQueue(
           tell(piece.event)
         }
       case Took(_, stepsNs) => took(stepsNs)
-      case Placed(_, batch, paths) => paths.foreach(path => placed.put(path, batch))
+      case Placed(_, batch, paths) =>
+        paths.foreach(path => placed.put(path, batch))
+        changed()
       case GaveUp(_, reason, true) => fail(new Fenced(reason))
       case GaveUp(_, reason, false) => fail(new TryAgain("store_unavailable", reason))
       case SnapshotAppended(_, snapshot) => synchronized(snapshots.foreach(_.appended(snapshot)))
@@ -124,18 +140,38 @@ final class ReleaseQueue(
 
   /** Waits until everything handed over is in the location, or the time is up; false if it is. */
   def drain(limitMs: Long): Boolean = {
-    val end = System.nanoTime() + limitMs * 1000000
-    synchronized {
-      while (!release.isIdle && failure.isEmpty && System.nanoTime() < end) wait(20)
-      release.isIdle
+    clock.await(this, limitMs)(release.isIdle || failure.isDefined)
+    synchronized(release.isIdle)
+  }
+
+  /** Calls `andThen` once nothing is left to do, and no effect is under way. */
+  private[commit] def whenAtRest(andThen: () => Unit): Unit = {
+    synchronized { atRest = Some(andThen) }
+    callIfAtRest()
+  }
+
+  private def callIfAtRest(): Unit = {
+    val due = synchronized {
+      val called = atRest.filter(_ => underWay.isEmpty && (release.isIdle || failure.isDefined))
+      if (called.isDefined) atRest = None
+      called
     }
+    due.foreach(_())
   }
 
   /** Throws what has stopped this run, if anything has. */
   def check(): Unit = failure.foreach(e => throw e)
 
-  /** Nothing more is released: a newer run has begun. */
-  def close(): Unit = isClosed = true
+  /** Nothing more is released: the run has ended. */
+  def close(): Unit = {
+    isClosed = true
+    changed()
+  }
+
+  private def changed(): Unit = {
+    synchronized(notifyAll())
+    changes.happened()
+  }
 
   private def standing(message: Message): Standing = synchronized {
     val asked = message match {
@@ -163,7 +199,7 @@ final class ReleaseQueue(
   }
 
   private def tell(event: Event): Unit = if (!isClosed) {
-    val effects = synchronized {
+    val (works, stops) = synchronized {
       val asked = release.on(event)
       // Named when the marker is decided on: a late attempt may write a piece anew after that.
       asked.foreach {
@@ -172,13 +208,18 @@ final class ReleaseQueue(
           named.put(batch, Named(filesOf(batch), snapshots.map(_.take(batch, winners.contains))))
         case _ =>
       }
-      notifyAll()
-      asked
+      val reasons = asked.collect { case Stop(reason) => reason }
+      val due = if (reasons.isEmpty) asked.map(new Performing(_)) else Nil
+      underWay ++= due
+      (due, reasons)
     }
-    effects.foreach {
-      case Stop(reason) => fail(new TryAgain("commit_stopped", s"query $query: $reason"))
-      case effect @ (CopyBatch(_) | Delete(_)) => followers.submit(new Performing(effect))
-      case effect => releasers.submit(new Performing(effect))
+    changed()
+    stops.foreach(reason => fail(new TryAgain("commit_stopped", s"query $query: $reason")))
+    works.foreach { work =>
+      work.effect match {
+        case CopyBatch(_) | Delete(_) => followers.submit(work)
+        case _ => releasers.submit(work)
+      }
     }
   }
 
@@ -191,7 +232,7 @@ final class ReleaseQueue(
     check()
     if (!synchronized(ready)) steps.timed(step) {
       synchronized {
-        while (!ready && failure.isEmpty) wait(100)
+        while (!ready && failure.isEmpty) wait()
       }
       check()
     }
@@ -201,56 +242,53 @@ final class ReleaseQueue(
     val isFirst = synchronized {
       val first = failure.isEmpty
       if (first) failure = Some(why)
-      notifyAll()
       first
     }
+    changed()
     if (isFirst) {
       logError(s"query $query stops: nothing more of it is released", why)
       onFailure(why)
+      callIfAtRest()
+    }
+  }
+
+  /** What writers have placed, for the copy of a batch to wait for. */
+  private object placedFiles extends PlacedFiles {
+    override def has(path: String): Boolean = placed.containsKey(path)
+
+    override def await(paths: Seq[String], limitMs: Long): Unit = {
+      clock.await(ReleaseQueue.this, limitMs)(paths.forall(has) || isClosed)
+      ()
     }
   }
 
   /** One effect, repeated until it is done or cannot be done. */
-  private final class Performing(effect: Effect) extends Work {
-    private val giveUpAt = System.nanoTime() + settings.retryMs * 1000000
-
+  private final class Performing(val effect: Effect) extends Retrying(settings, clock) {
     override def name: String = s"$effect of query $query"
 
+    override protected def isPointless: Boolean = isClosed
+
     override def perform(): Unit = {
-      var pauseMs = PauseMsFirst
-      var isOver = isClosed
-      while (!isOver) {
-        try {
-          steps.timed(ReleaseQueue.stepOf(effect))(put())
-          tell(Done(effect))
-          isOver = true
-        } catch {
-          case e: TryAgain => isOver = isGivenUp(e)
-          case e: PenstockException =>
-            fail(e)
-            tell(Failed(effect, e.getMessage))
-            isOver = true
-          case NonFatal(e) => isOver = isGivenUp(e)
-        }
-        if (!isOver) {
-          Thread.sleep(pauseMs)
-          pauseMs = math.min(pauseMs * 2, PauseMsMax)
-          isOver = isClosed
-        }
-      }
+      super.perform()
+      ReleaseQueue.this.synchronized { underWay -= this }
+      callIfAtRest()
     }
 
-    private def isGivenUp(e: Throwable): Boolean = {
-      val isUp = System.nanoTime() > giveUpAt
-      if (isUp) {
-        val reason = s"${store.name} does not take $effect of query $query: ${e.getMessage}; it " +
-          s"was tried for ${settings.retryMs / 1000} s. Make it writable again and restart the " +
-          "query: it goes on from the last durable batch"
-        fail(new TryAgain("store_unavailable", reason, e))
-        tell(Failed(effect, reason))
-      } else logWarning(s"$name failed and is tried again: ${e.getMessage}")
-      isUp
+    override protected def once(): Unit = {
+      steps.timed(ReleaseQueue.stepOf(effect))(put())
+      tell(Done(effect))
     }
+
+    override protected def giveUp(e: Throwable): Unit = {
+      val reason = if (isFinal(e)) e.getMessage else untakenReason(e)
+      fail(if (isFinal(e)) e else new TryAgain("store_unavailable", reason, e))
+      tell(Failed(effect, reason))
+    }
+
+    private def untakenReason(e: Throwable): String =
+      s"${store.name} does not take $effect of query $query: ${e.getMessage}; it was tried for " +
+        s"${settings.retryMs / 1000} s. Make it writable again and restart the query: it goes on " +
+        "from the last durable batch"
 
     private def put(): Unit = effect match {
       case PutOffsets(batch) =>
@@ -267,7 +305,7 @@ final class ReleaseQueue(
         forget(batch)
       case CopyBatch(batch) =>
         Failpoint.reach("before_copy", query, batch)
-        store.copy(batch, placed.containsKey)
+        store.copy(batch, placedFiles)
         forget(batch)
       case Delete(path) =>
         Failpoint.reach("before_delete", query, ReleaseQueue.batchOf(path))
@@ -284,9 +322,6 @@ final class ReleaseQueue(
       ()
     }
   }
-
-  private val PauseMsFirst = 50L
-  private val PauseMsMax = 5000L
 }
 
 private object ReleaseQueue {

@@ -5,38 +5,43 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SparkEnv
 import org.apache.spark.api.plugin.PluginContext
 
-import penstock.BadCall
-import penstock.commit.Workers
+import penstock.{BadCall, Backoff}
+import penstock.commit.Changes
 import penstock.commit.channel.{Answer, JavaBytes, Message, NotReleasing}
-import penstock.settings.CommitSettings
 
-/** The release queues of this driver, and the way to them from wherever state is written. */
-object ReleaseQueues {
-  private val DriverId = "driver"
+/**
+ * The release queues of this driver, and the way to them from wherever state is written.
+ *
+ * @param endRun ends all of a run of which nothing is left to release, its queue here included
+ */
+final class ReleaseQueues(changes: Changes, endRun: String => Unit) {
+  import ReleaseQueues._
+
   private val byRun = new ConcurrentHashMap[String, ReleaseQueue]()
   @volatile private var channel: Option[PluginContext] = None
   @volatile private var driverHasPlugin = false
-  private val pools = new ConcurrentHashMap[String, Workers]()
 
   /** A run begins; those of queries that have ended, with nothing left to do, are forgotten. */
   def started(queue: ReleaseQueue, isActive: String => Boolean): Unit = {
-    all.filter(older => !isActive(older.query) && older.isIdle).foreach(older => ended(older.run))
+    all.filter(older => !isActive(older.query) && older.isIdle).foreach { older =>
+      endRun(older.run)
+    }
     byRun.put(queue.run, queue)
     ()
   }
 
   def ofRun(run: String): Option[ReleaseQueue] = Option(byRun.get(run))
 
-  def ended(run: String): Unit = Option(byRun.remove(run)).foreach(_.close())
+  /** To be called by the owner's `endRun` alone, which ends all else of the run as well. */
+  private[commit] def close(run: String): Unit = Option(byRun.remove(run)).foreach(_.close())
 
   def all: Seq[ReleaseQueue] = byRun.values.asScala.toSeq
 
-  /** The steps of the newest run of a query, as JSON; for tests and benchmarks. */
-  def steps(query: String): String =
+  /** The steps of the newest run of a query that has not ended, as JSON. */
+  def stepsOf(query: String): String =
     all.filter(_.query == query).maxByOption(_.startedNs).map(_.steps.json).getOrElse("{}")
 
   /** On the driver: the answer to a message, at once. */
@@ -61,29 +66,22 @@ object ReleaseQueues {
   /** Whether executors of this application can tell the driver of their writes. */
   def canBeTold(isLocal: Boolean): Boolean = isLocal || driverHasPlugin
 
+  /**
+   * Returns when there may be another answer than when `changes` counted `seen`: in the driver's
+   * own JVM when something has changed; elsewhere after a pause, as an executor cannot be called.
+   */
+  private[commit] def awaitNews(seen: Long, backoff: Backoff): Unit =
+    changes.await(seen, if (isDriver) DriverWaitMs else backoff.nextMs())
+}
+
+object ReleaseQueues {
+  private val DriverId = "driver"
+
+  /** How long a change that nobody told of, such as a file in the location, may go unseen. */
+  private val DriverWaitMs = 1000L
+
   /** The name of this JVM among the writers of state. */
   def writer: String = Option(SparkEnv.get).map(_.executorId).getOrElse(DriverId)
 
-  /** What a batch waits for to be committed: in `store`, the log or the store of a location. */
-  def releasers(store: String, conf: Configuration): Workers = pool(s"release-$store", conf)
-
-  /** What follows a commit: in a pool of its own, as a slow location must delay no commit. */
-  def followers(store: String, conf: Configuration): Workers = pool(s"follow-$store", conf)
-
-  /** Copies of state files. */
-  def copiers(conf: Configuration): Workers = pool("copy", conf, CopiersPerThread)
-
-  /** Uploads of snapshots, which commits wait for. */
-  def uploaders(conf: Configuration): Workers = pool("upload", conf)
-
-  /** Flushes and LSM checkpoints. */
-  def committers(conf: Configuration): Workers = pool("commit", conf)
-
-  private def pool(label: String, conf: Configuration, times: Int = 1): Workers =
-    pools.computeIfAbsent(label, _ => new Workers(label, new CommitSettings(conf).threads * times))
-
-  /** Copies wait for a store far more than they compute. */
-  private val CopiersPerThread = 4
-
-  private def isDriver: Boolean = writer == DriverId
+  def isDriver: Boolean = writer == DriverId
 }

@@ -6,18 +6,19 @@ import java.util.concurrent.atomic.LongAdder
 
 import scala.jdk.CollectionConverters._
 
+import penstock.Clock
 import penstock.wire.Json
 
 /** How often each step of the commit of a run was taken, and how long it took in all and at most. */
-final class StepTotals {
+final class StepTotals(clock: Clock) {
   import StepTotals._
 
   private val byName = new ConcurrentHashMap[String, Total]()
 
   def timed[A](step: String)(body: => A): A = {
-    val start = System.nanoTime()
+    val start = clock.nanos
     try body
-    finally took(step, System.nanoTime() - start)
+    finally took(step, clock.nanos - start)
   }
 
   def took(step: String, ns: Long): Unit =

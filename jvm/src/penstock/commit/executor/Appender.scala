@@ -8,11 +8,12 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.hadoop.conf.Configuration
+
 import penstock.{Failpoint, Fenced}
 import penstock.client.Gateway
 import penstock.commit.{Retrying, Work}
 import penstock.commit.channel.{MadeDurable, NotReleasing, Standing}
-import penstock.commit.driver.ReleaseQueues
 import penstock.settings.{CommitSettings, Connection}
 import penstock.wire.FileEntry
 
@@ -20,16 +21,22 @@ import penstock.wire.FileEntry
  * Appends the pieces of a run to the log. While one request is on its way the next ones gather, so
  * that a batch of many stores costs a few requests and not one each.
  */
-private[commit] object Appender {
+private[commit] final class Appender(resources: ExecutorParts) {
   private val byRun = new ConcurrentHashMap[String, Appending]()
 
   def take(piece: HeldPiece, standing: Standing): Unit =
-    byRun.computeIfAbsent(piece.run, _ => new Appending(piece, standing)).add(piece)
+    byRun
+      .computeIfAbsent(piece.run, run => new Appending(run, piece.conf, standing))
+      .add(piece)
 
-  private def ended(run: String): Unit = { byRun.remove(run); () }
+  /** The runs of which pieces were appended. */
+  def runs: Set[String] = byRun.keySet.asScala.toSet
 
-  private final class Appending(first: HeldPiece, standing: Standing)
-      extends Retrying(new CommitSettings(first.conf)) {
+  /** Nothing more of the run is released. */
+  def forgetRun(run: String): Unit = { byRun.remove(run); () }
+
+  private final class Appending(run: String, conf: Configuration, standing: Standing)
+      extends Retrying(new CommitSettings(conf), resources.clock) {
     private val queue = new ConcurrentLinkedQueue[HeldPiece]()
     private val isUnderWay = new AtomicBoolean(false)
 
@@ -41,7 +48,7 @@ private[commit] object Appender {
     }
 
     private def begin(): Unit = if (isUnderWay.compareAndSet(false, true)) {
-      ReleaseQueues.copiers(first.conf).submit(new Turn)
+      resources.pools.copiers(conf).submit(new Turn)
     }
 
     /** One turn ends when the queue is empty; what is in it stays there until it is durable. */
@@ -56,39 +63,36 @@ private[commit] object Appender {
     }
 
     override protected def once(): Unit = {
-      val all = queue.asScala.toSeq
-      all.filter(HeldState.isSuperseded).foreach(queue.remove(_))
-      all.filterNot(HeldState.isSuperseded).groupBy(_.what.batch).toSeq.sortBy(_._1).foreach {
+      val (current, superseded) = queue.asScala.toSeq.partition(_.state.isCurrent)
+      superseded.foreach(queue.remove(_))
+      current.groupBy(_.stateFile.batch).toSeq.sortBy(_._1).foreach {
         case (batch, pieces) => append(batch, pieces)
       }
     }
 
     private def append(batch: Long, pieces: Seq[HeldPiece]): Unit = {
       Failpoint.reach("before_state", standing.query, batch)
-      val start = System.nanoTime()
-      val files = for (piece <- pieces; member <- piece.members.values; local <- member.local)
-        yield member.what.relative -> Files.readAllBytes(local.toPath)
-      val gateway = Gateway.to(Connection.of(first.conf).get)
+      val start = resources.clock.nanos
+      val files = for (piece <- pieces; file <- piece.files.values; local <- file.local)
+        yield file.stateFile.relative -> Files.readAllBytes(local.toPath)
+      val gateway = Gateway.to(Connection.of(conf).get)
       val entries =
         if (files.isEmpty) Nil
         else gateway.queries.putFiles(standing.query, standing.instance.get, batch, files)
       val lsnOf = files.map(_._1).zip(entries).toMap
-      val tookNs = System.nanoTime() - start
+      val tookNs = resources.clock.nanos - start
       Failpoint.reach("after_state", standing.query, batch)
       val durable = pieces.map { piece =>
-        piece.steps("append state") = tookNs
-        DurablePiece.of(
-          piece,
-          piece.members.keys.toSeq.flatMap(path => lsnOf.get(path).map(FileEntry(path, _))))
+        piece.stepsNs("append state") = tookNs
+        piece.durable(
+          piece.files.keys.toSeq.flatMap(path => lsnOf.get(path).map(FileEntry(path, _))))
       }
-      ReleaseQueues.ask(MadeDurable(first.run, durable)) match {
+      resources.releases.ask(MadeDurable(run, durable)) match {
         case now: Standing =>
-          pieces.foreach(HeldState.durable(_, isInLocation = false))
-          HeldState.forgetCopied(first.run, now)
-          pieces.foreach(Copier.placeLater)
-        case NotReleasing =>
-          HeldState.forgetRun(first.run)
-          ended(first.run)
+          pieces.foreach(resources.heldState.tell(_, HeldPieceEvent.DurableInLog))
+          resources.heldState.batchesCopied(run, now)
+          pieces.foreach(resources.copier.placeLater)
+        case NotReleasing => resources.forgetRun(run)
       }
       pieces.foreach(queue.remove(_))
     }
@@ -97,7 +101,7 @@ private[commit] object Appender {
       val reason = s"$name failed: ${e.getMessage}. The query goes on from the last durable batch " +
         "when restarted"
       logError(reason, e)
-      DriverQuestions.giveUp(first.run, reason, e.isInstanceOf[Fenced])
+      resources.questions.giveUp(run, reason, e.isInstanceOf[Fenced])
       queue.clear()
     }
   }

@@ -2,27 +2,27 @@
 // has it.
 package penstock.commit.executor
 
-import java.util.concurrent.{ConcurrentLinkedQueue, TimeUnit}
+import java.util.concurrent.ConcurrentLinkedQueue
 import java.util.concurrent.atomic.AtomicBoolean
 
+import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-import penstock.TryAgain
+import penstock.{Backoff, TryAgain}
 import penstock.commit.Workers
 import penstock.commit.channel.{HowFar, IsHeld, Message, NotReleasing, Standing, Whereabouts}
-import penstock.commit.driver.ReleaseQueues
 
 /**
  * Makes the pieces of this JVM durable: appends them to the log at once where there is one, else
  * copies them to the location as soon as the offsets of their batch are durable. What went to the
  * log is copied to the location once its batch is committed.
  */
-object Copier extends Logging {
-  private val PollMs = 5L
-  /** A file of more than this goes to the location itself; the log is for small entries. */
-  private val LogBytesMax = 8L << 20
+final class Copier(resources: ExecutorParts) extends Logging {
+  import Copier._
+
+  private val releases = resources.releases
 
   /** What waits for its run to get further; `ended` is for a run that gets no further. */
   private final class Waiting(
@@ -37,9 +37,8 @@ object Copier extends Logging {
   private[commit] def take(piece: HeldPiece, standing: Standing): Unit =
     if (isReady(piece, standing)) submit(piece, standing)
     else {
-      val ended = () => HeldState.forgetRun(piece.run)
-      waiting.add(new Waiting(piece.run, isReady(piece, _), submit(piece, _), ended))
-      poll()
+      val ended = () => resources.forgetRun(piece.run)
+      add(new Waiting(piece.run, isReady(piece, _), submit(piece, _), ended))
     }
 
   /**
@@ -49,8 +48,7 @@ object Copier extends Logging {
   def whenReleased(run: String, batch: Long)(start: => Unit): Unit = {
     def isReady(standing: Standing): Boolean =
       standing.released >= batch || standing.stopped.isDefined
-    waiting.add(new Waiting(run, isReady, _ => start, () => start))
-    poll()
+    add(new Waiting(run, isReady, _ => start, () => start))
   }
 
   /** Blocks until the run is as far as asked for; throws once it releases nothing any more. */
@@ -74,47 +72,67 @@ object Copier extends Logging {
 
   private def await(question: Message, limitMs: Long)(isReady: Standing => Boolean): Unit = {
     val run = question.run
-    val end = System.nanoTime() + limitMs * 1000000
+    val end = resources.clock.deadline(limitMs)
+    val backoff = pauses()
+    var seen = resources.changes.count
     var isOver = false
-    while (!isOver) ReleaseQueues.ask(question) match {
+    while (!isOver) releases.ask(question) match {
       case standing: Standing if isReady(standing) => isOver = true
       case standing: Standing if standing.stopped.isDefined =>
         throw new TryAgain("commit_stopped", standing.stopped.get)
       case NotReleasing => throw new TryAgain("run_ended", s"the run $run has ended")
-      case _ if System.nanoTime() > end =>
+      case _ if end.isOver =>
         throw new TryAgain(
           "release_late",
           s"a batch of run $run waits for its offsets or state to become durable for more than " +
             s"${limitMs / 1000} s; see the driver's log for the store that does not take them")
-      case _ => Thread.sleep(PollMs)
+      case _ =>
+        releases.awaitNews(seen, backoff)
+        seen = resources.changes.count
     }
   }
 
   private def isReady(piece: HeldPiece, standing: Standing): Boolean =
-    standing.mayMakeDurable(piece.what.batch, isLarge(piece))
+    standing.mayMakeDurable(piece.stateFile.batch, isLarge(piece))
 
-  private def isLarge(piece: HeldPiece): Boolean = piece.members.values.exists(_.bytes > LogBytesMax)
+  private def isLarge(piece: HeldPiece): Boolean = piece.files.values.exists(_.bytes > LogBytesMax)
 
   private def submit(piece: HeldPiece, standing: Standing): Unit =
-    if (standing.withLog && !isLarge(piece)) Appender.take(piece, standing)
-    else ReleaseQueues.copiers(piece.conf).submit(new CopyingState(piece, standing))
+    if (standing.withLog && !isLarge(piece)) resources.appender.take(piece, standing)
+    else resources.pools.copiers(piece.conf).submit(new CopyingState(resources, piece, standing))
 
   /** The piece is in the log: the location follows once the batch is committed. */
   private[commit] def placeLater(piece: HeldPiece): Unit = {
-    def isReady(standing: Standing): Boolean = standing.committed >= piece.what.batch
+    def isReady(standing: Standing): Boolean = standing.committed >= piece.stateFile.batch
     def start(standing: Standing): Unit =
-      ReleaseQueues.copiers(piece.conf).submit(new PlacingState(piece, standing))
-    waiting.add(new Waiting(piece.run, isReady, start, () => HeldState.forgetRun(piece.run)))
+      resources.pools.copiers(piece.conf).submit(new PlacingState(resources, piece, standing))
+    add(new Waiting(piece.run, isReady, start, () => resources.forgetRun(piece.run)))
+  }
+
+  /** The runs that something waits for. */
+  private[commit] def runs: Set[String] = waiting.asScala.map(_.run).toSet
+
+  /** Nothing more of the run is released. */
+  private[commit] def forgetRun(run: String): Unit =
+    waiting.asScala.toSeq.filter(_.run == run).foreach(end)
+
+  private def add(work: Waiting): Unit = {
+    waiting.add(work)
+    resources.changes.happened()
     poll()
   }
+
+  private def pauses(): Backoff = new Backoff(resources.clock, PollMsFirst, PollMsMax)
 
   /** One thread asks for all that wait, and ends when none does. */
   private def poll(): Unit = if (isPolling.compareAndSet(false, true)) {
     val thread = Workers.daemons("penstock-release-poll").newThread { () =>
+      val backoff = pauses()
       try
         while (!waiting.isEmpty) {
-          askOnce()
-          TimeUnit.MILLISECONDS.sleep(PollMs)
+          val seen = resources.changes.count
+          if (startReady()) backoff.reset()
+          if (!waiting.isEmpty) releases.awaitNews(seen, backoff)
         }
       finally {
         isPolling.set(false)
@@ -125,18 +143,32 @@ object Copier extends Logging {
     thread.start()
   }
 
-  private def askOnce(): Unit =
-    waiting.toArray(Array.empty[Waiting]).groupBy(_.run).foreach { case (run, those) =>
+  /** Asks once about every run that is waited for; returns whether that was of use to any. */
+  private def startReady(): Boolean = {
+    val before = waiting.asScala.toSeq
+    before.groupBy(_.run).foreach { case (run, ofRun) =>
       try
-        ReleaseQueues.ask(HowFar(run)) match {
+        releases.ask(HowFar(run)) match {
           case standing: Standing =>
-            val (ready, others) = those.partition(_.isReady(standing))
-            ready.foreach(one => if (waiting.remove(one)) one.start(standing))
+            val (ready, others) = ofRun.partition(_.isReady(standing))
+            ready.foreach(work => if (waiting.remove(work)) work.start(standing))
             if (standing.stopped.isDefined) others.foreach(end)
-          case NotReleasing => those.foreach(end)
+          case NotReleasing => ofRun.foreach(end)
         }
       catch { case NonFatal(e) => logWarning(s"asking the driver about run $run failed", e) }
     }
+    before.exists(!waiting.contains(_))
+  }
 
-  private def end(one: Waiting): Unit = if (waiting.remove(one)) one.ended()
+  private def end(work: Waiting): Unit = if (waiting.remove(work)) work.ended()
+}
+
+private object Copier {
+
+  /** How soon, and how late at most, another JVM is asked again. */
+  val PollMsFirst = 5L
+  val PollMsMax = 40L
+
+  /** A file of more than this goes to the location itself; the log is for small entries. */
+  val LogBytesMax: Long = 8L << 20
 }

@@ -2,32 +2,41 @@
 // commit.
 package penstock.commit.executor
 
-import java.util.concurrent.ConcurrentHashMap
-
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import penstock.{Failpoint, TryAgain}
+import penstock.{Backoff, Failpoint, TryAgain}
 import penstock.checkpoint.location.StateFile
 import penstock.commit.channel.{GaveUp, HowFar, NotReleasing, Standing, Whereabouts, WhereIs}
-import penstock.commit.driver.ReleaseQueues
 import penstock.settings.CommitSettings
 
 /** What a writer or reader of state on this JVM asks the driver. */
-object DriverQuestions {
-  private val PollMs = 10L
-  private val KnownMax = 1000
-  private val known = new ConcurrentHashMap[String, java.lang.Boolean]()
+final class DriverQuestions(resources: ExecutorParts) {
+  import DriverQuestions._
+
+  private val releases = resources.releases
+
+  /**
+   * What `isReleasing` was answered, of the last runs. Kept beyond their ends: a task that outlives
+   * its run must not take it for one that writes to the location itself.
+   */
+  private val answers = mutable.LinkedHashMap.empty[String, Boolean]
 
   /** Whether the run holds its state back; settled before its first task runs. */
-  def isReleasing(run: String): Boolean = {
-    if (known.size > KnownMax) known.clear()
-    known.computeIfAbsent(run, r => ReleaseQueues.ask(HowFar(r)) != NotReleasing)
-  }
+  def isReleasing(run: String): Boolean =
+    answers.synchronized(answers.get(run)).getOrElse {
+      val answer = releases.ask(HowFar(run)) != NotReleasing
+      answers.synchronized {
+        answers(run) = answer
+        if (answers.size > AnswersMax) answers -= answers.head._1
+      }
+      answer
+    }
 
   /** Whether what is written for the run can still become durable; yes if the driver is not heard. */
   def goesOn(run: String): Boolean =
     try
-      ReleaseQueues.ask(HowFar(run)) match {
+      releases.ask(HowFar(run)) match {
         case standing: Standing => standing.stopped.isEmpty
         case NotReleasing => false
       }
@@ -35,35 +44,49 @@ object DriverQuestions {
 
   /** What the run wrote here cannot be made durable: it stops, and leaves nothing here. */
   def giveUp(run: String, reason: String, isFenced: Boolean = false): Unit = {
-    ReleaseQueues.ask(GaveUp(run, reason, isFenced))
-    HeldState.forgetRun(run)
+    releases.ask(GaveUp(run, reason, isFenced))
+    resources.forgetRun(run)
   }
 
   /**
    * Waits for a file that another JVM has written: true when it has arrived, false if the driver
    * knows nothing of it. Throws if it is lost, or does not come.
    */
-  def awaitArrival(run: String, what: StateFile, settings: CommitSettings)(
-      hasArrived: => Boolean): Boolean = StepTimes.timed(run, "wait for arrival") {
-    val end = System.nanoTime() + settings.retryMs * 1000000
-    def where: Whereabouts = ReleaseQueues.ask(WhereIs(run, what.batch, what.piece)) match {
+  def awaitArrival(run: String, stateFile: StateFile, settings: CommitSettings)(
+      hasArrived: => Boolean): Boolean = resources.steps.timed(run, "wait for arrival") {
+    val end = resources.clock.deadline(settings.retryMs)
+    val backoff = new Backoff(resources.clock, PollMsFirst, PollMsMax)
+    val batch = stateFile.batch
+    def where: Whereabouts = releases.ask(WhereIs(run, batch, stateFile.piece)) match {
       case standing: Standing => standing.asked
       case NotReleasing => Whereabouts.Unknown
     }
+    var seen = resources.changes.count
     var arrived = hasArrived
     var at = where
-    if (!arrived && at == Whereabouts.OnItsWay) Failpoint.reach("before_arrival", run, what.batch)
-    while (!arrived && at == Whereabouts.OnItsWay && System.nanoTime() < end) {
-      Thread.sleep(PollMs)
+    if (!arrived && at == Whereabouts.OnItsWay) Failpoint.reach("before_arrival", run, batch)
+    while (!arrived && at == Whereabouts.OnItsWay && !end.isOver) {
+      releases.awaitNews(seen, backoff)
+      seen = resources.changes.count
       arrived = hasArrived
       at = where
     }
     if (!arrived && at != Whereabouts.Unknown) {
       throw new TryAgain(
         "state_lost",
-        s"${what.relative} is ${if (at == Whereabouts.Lost) "lost with its executor" else "late"}; " +
+        s"${stateFile.relative} is ${if (at == Whereabouts.Lost) "lost with its executor" else "late"}; " +
           "the query goes on from the last durable batch when restarted")
     }
     arrived || hasArrived
   }
+}
+
+private object DriverQuestions {
+
+  /** How soon, and how late at most, another JVM is asked again. */
+  val PollMsFirst = 10L
+  val PollMsMax = 80L
+
+  /** More runs than tasks of which can be left on a JVM. */
+  val AnswersMax = 1000
 }

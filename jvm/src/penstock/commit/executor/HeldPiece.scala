@@ -10,10 +10,18 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
+import penstock.Bug
 import penstock.checkpoint.location.StateFile
+import penstock.commit.{PieceDurable, PieceWritten}
+import penstock.commit.channel.Durable
+import penstock.commit.driver.ReleaseQueues
+import penstock.wire.FileEntry
 
 /** One file of a piece. A snapshot has no local copy: it goes straight to the location. */
-final class Member private[commit] (val file: Path, val what: StateFile, val local: Option[File]) {
+final class HeldFile private[commit] (
+    val path: Path,
+    val stateFile: StateFile,
+    val local: Option[File]) {
   @volatile var isClosed = false
   @volatile var bytes = 0L
 
@@ -22,7 +30,7 @@ final class Member private[commit] (val file: Path, val what: StateFile, val loc
 }
 
 /** A snapshot that a piece waits for, of the attempt that announced it last. */
-final class Expected private[commit] (val piece: HeldPiece, val member: Member)
+final class Expected private[commit] (val piece: HeldPiece, val file: HeldFile)
 
 /**
  * A snapshot that is written, and the piece that waits for it.
@@ -36,38 +44,52 @@ private[commit] final class Joined(
     val isKept: Boolean)
 
 /** What all attempts at one piece have in common: they may give their files one name. */
-private[commit] final class Attempts(val run: String, val what: StateFile) {
+private[commit] final class Attempts(val run: String, val stateFile: StateFile) {
 
   /** How often the piece was written; an attempt that is given up before its commit is none. */
   var generation = 0L
 
-  /** When the attempt that counts began; one that began before it never counts again. */
-  var newest = 0L
+  /** When the attempt began whose write was made current last; an older one never is again. */
+  var newestBegunAt = 0L
 
   /** A changelog of it was written, so that a snapshot of it is not what the batch waits for. */
-  var isLogged = false
+  var hasChangelog = false
 }
 
-/** The files one store writes for one batch, on this JVM, in one attempt. */
+/** One write of a piece: the files one store writes for one batch, on this JVM, in one attempt. */
 final class HeldPiece private[commit] (
     private[commit] val attempts: Attempts,
     private[commit] val begunAt: Long,
-    val files: CheckpointFileManager,
+    val location: CheckpointFileManager,
     val conf: Configuration) {
-  val members = mutable.LinkedHashMap.empty[String, Member]
-  val steps = mutable.Map.empty[String, Long]
+  import HeldPiece._
 
-  /** Which write of the piece this is, counted from 1; 0 until it counts. */
+  val files = mutable.LinkedHashMap.empty[String, HeldFile]
+  val stepsNs = mutable.Map.empty[String, Long]
+
+  /** Which write of the piece this is, counted from 1; 0 until it is current. */
   @volatile var generation = 0L
-
-  /** The driver was told that it is complete, and not only that it is coming. */
-  var isTold = false
-  @volatile var isCopied = false
-  var isDurable = false
+  @volatile private var stateNow: HeldPieceState = HeldPieceState.Begun
+  private val story = mutable.Queue.empty[String]
 
   def run: String = attempts.run
 
-  def what: StateFile = attempts.what
+  def stateFile: StateFile = attempts.stateFile
+
+  def state: HeldPieceState = stateNow
+
+  /** The one way to another state; an event that cannot happen is a bug that tells the story. */
+  private[commit] def on(event: HeldPieceEvent): Unit = {
+    val before = stateNow
+    val next = HeldPieceState.next(before, event).getOrElse(
+      throw new Bug(
+        "held_piece",
+        s"$event cannot happen to the state ${stateFile.relative} of run $run, which is $before " +
+          s"as write $generation; its story: ${story.mkString("; ")}"))
+    if (story.size == StoryMax) story.dequeue()
+    story.enqueue(s"$before, $event -> $next")
+    stateNow = next
+  }
 
   /**
    * Puts a file into the location, unless it is superseded. Attempts may give their files one name
@@ -79,8 +101,24 @@ final class HeldPiece private[commit] (
     isIn
   }
 
-  def isComplete: Boolean = members.nonEmpty && members.values.forall(_.isClosed)
+  def isWhole: Boolean = files.nonEmpty && files.values.forall(_.isClosed)
 
-  /** The member is part of the piece; another attempt may have begun the same file anew. */
-  def has(member: Member): Boolean = members.get(member.what.relative).contains(member)
+  /** The file is part of the piece; another attempt may have begun the same file anew. */
+  def has(file: HeldFile): Boolean = files.get(file.stateFile.relative).contains(file)
+
+  /** What the driver is told as ack 1. */
+  private[commit] def written: PieceWritten =
+    PieceWritten(stateFile.batch, stateFile.piece, ReleaseQueues.writer, generation)
+
+  /** What the driver is told as ack 2; `entries` are those of its files in the log. */
+  private[commit] def durable(entries: Seq[FileEntry]): Durable = Durable(
+    PieceDurable(stateFile.batch, stateFile.piece, ReleaseQueues.writer, generation),
+    entries,
+    stepsNs.toMap)
+}
+
+private object HeldPiece {
+
+  /** The last events that a story keeps; a piece without retries has four or five. */
+  val StoryMax = 32
 }

@@ -5,10 +5,9 @@ import java.io.{BufferedOutputStream, File, FileOutputStream, IOException, Outpu
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
-import penstock.Failpoint
+import penstock.{Clock, Failpoint}
 import penstock.checkpoint.location.StateFile
 import penstock.commit.channel.{HowFar, NotReleasing, Standing}
-import penstock.commit.driver.ReleaseQueues
 import penstock.settings.{CommitSettings, Keys}
 
 /** A file of the local folder; what fails names the folder, and the setting for another one. */
@@ -36,20 +35,25 @@ final class LocalFile(file: File) extends OutputStream {
 }
 
 /** A file on its way to the local folder. */
-private final class HeldStream(piece: HeldPiece, member: Member, local: File, out: OutputStream)
+private final class HeldStream(
+    held: HeldState,
+    expected: Expected,
+    local: File,
+    out: OutputStream,
+    clock: Clock)
     extends CancellableFSDataOutputStream(out) {
   private var isOver = false
 
   override def close(): Unit = if (!isOver) {
     isOver = true
-    val start = System.nanoTime()
+    val start = clock.nanos
     try out.close()
     catch {
       case e: IOException =>
-        HeldState.cancelled(piece, member)
+        held.cancelled(expected)
         throw e
     }
-    HeldState.closed(piece, member, local.length(), System.nanoTime() - start)
+    held.closed(expected, local.length(), clock.nanos - start)
   }
 
   /** What a full disk does not take is of no use any more. */
@@ -57,7 +61,7 @@ private final class HeldStream(piece: HeldPiece, member: Member, local: File, ou
     isOver = true
     try out.close()
     catch { case _: IOException => }
-    finally HeldState.cancelled(piece, member)
+    finally held.cancelled(expected)
   }
 }
 
@@ -66,42 +70,43 @@ private final class HeldStream(piece: HeldPiece, member: Member, local: File, ou
  * its batch was to wait for, and did not, is of an attempt that was given up: it is dropped.
  */
 private final class SnapshotStream(
+    resources: ExecutorParts,
     run: String,
-    what: StateFile,
+    stateFile: StateFile,
     joined: Option[Joined],
     inner: CancellableFSDataOutputStream,
     settings: CommitSettings,
-    entered: SnapshotAppend)
+    append: SnapshotAppend)
     extends CancellableFSDataOutputStream(inner) {
-  private val mine = joined.map(_.expected)
+  private val held = resources.heldState
+  private val batch = stateFile.batch
+  private val expected = joined.map(_.expected)
   private var isOver = false
 
   override def close(): Unit = if (!isOver) {
     try {
-      Copier.await(run, settings.retryMs)(_.mayShowSnapshot(what.batch, joined.isDefined))
-      Failpoint.reach("before_snapshot", run, what.batch)
+      resources.copier.await(run, settings.retryMs)(_.mayShowSnapshot(batch, joined.isDefined))
+      Failpoint.reach("before_snapshot", run, batch)
       if (joined.exists(_.isExpected) && isCommitted) drop() else enter()
     } catch {
       case e: Throwable =>
         cancel()
         throw e
     }
-    if (!isOver) entered.perform()
-    if (!isOver) mine.foreach(one => HeldState.closed(one.piece, one.member, 0, 0))
+    if (!isOver) append.perform()
+    if (!isOver) expected.foreach(held.closed(_, bytes = 0, ns = 0))
     isOver = true
   }
 
   override def cancel(): Unit = if (!isOver) {
     isOver = true
     inner.cancel()
-    joined.filterNot(_.isKept).map(_.expected).foreach { one =>
-      HeldState.cancelled(one.piece, one.member)
-    }
+    joined.filterNot(_.isKept).map(_.expected).foreach(held.cancelled)
   }
 
   private def enter(): Unit = {
-    val isIn = mine.fold { inner.close(); true } { one =>
-      one.piece.enter(isSuperseded = !HeldState.isCurrent(one))(inner.close())
+    val isIn = expected.fold { inner.close(); true } { snapshot =>
+      snapshot.piece.enter(isSuperseded = !held.isCurrent(snapshot))(inner.close())
     }
     if (!isIn) {
       isOver = true
@@ -112,11 +117,11 @@ private final class SnapshotStream(
   private def drop(): Unit = {
     isOver = true
     inner.cancel()
-    mine.foreach(one => HeldState.dropped(one.piece))
+    expected.foreach(snapshot => held.tell(snapshot.piece, HeldPieceEvent.BatchWithoutIt))
   }
 
-  private def isCommitted: Boolean = ReleaseQueues.ask(HowFar(run)) match {
-    case standing: Standing => standing.committed >= what.batch
+  private def isCommitted: Boolean = resources.releases.ask(HowFar(run)) match {
+    case standing: Standing => standing.committed >= batch
     case NotReleasing => false
   }
 }

@@ -21,10 +21,9 @@ import penstock.settings.{CommitSettings, Keys}
  * The folder of this JVM for files that are not durable yet. What a process that is gone has left
  * beside it is deleted unread: only the run that wrote a local file may trust it.
  */
-private[penstock] object LocalFolder extends Logging {
-  private val Prefix = "penstock-held-"
-  private val FreshPrefix = "penstock-new-"
-  private val LockName = "lock"
+private[penstock] final class LocalFolder extends Logging {
+  import LocalFolder._
+
   /** By setting: the folder, and the file whose lock says that its owner is alive. */
   private val made = mutable.Map.empty[Option[String], (File, RandomAccessFile)]
 
@@ -35,6 +34,15 @@ private[penstock] object LocalFolder extends Logging {
       fresh
     }
     folder
+  }
+
+  /** Deletes the folders with all that is in them, and gives up their locks. */
+  private[commit] def close(): Unit = synchronized {
+    made.values.foreach { case (folder, lock) =>
+      SparkFolders.deleteRecursively(folder)
+      lock.close()
+    }
+    made.clear()
   }
 
   private def make(settings: CommitSettings): (File, RandomAccessFile) = {
@@ -80,4 +88,10 @@ private[penstock] object LocalFolder extends Logging {
       case _: OverlappingFileLockException => false
       case NonFatal(_) => false
     }
+}
+
+private object LocalFolder {
+  private val Prefix = "penstock-held-"
+  private val FreshPrefix = "penstock-new-"
+  private val LockName = "lock"
 }

@@ -18,7 +18,6 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import penstock.checkpoint.location.{StateFile, WholeFile}
 import penstock.client.Gateway
 import penstock.commit.channel.{HowFar, NotReleasing, SnapshotAppended, SnapshotDue, Standing}
-import penstock.commit.driver.ReleaseQueues
 import penstock.settings.{CommitSettings, Connection}
 import penstock.wire.{Json, Snapshot, SnapshotFile}
 
@@ -29,10 +28,11 @@ import penstock.wire.{Json, Snapshot, SnapshotFile}
  * as long as the settings say, leaves the log with the snapshot before; the next one is tried anew.
  */
 private[commit] final class SnapshotAppend(
+    resources: ExecutorParts,
     run: String,
     zip: Path,
-    what: StateFile,
-    files: CheckpointFileManager,
+    stateFile: StateFile,
+    location: CheckpointFileManager,
     conf: Configuration)
     extends Logging {
   import SnapshotAppend._
@@ -42,56 +42,56 @@ private[commit] final class SnapshotAppend(
   def perform(): Unit =
     if (settings.snapshotsInLog && zip.getName.endsWith(".zip")) {
       try
-        ReleaseQueues.ask(HowFar(run)) match {
+        resources.releases.ask(HowFar(run)) match {
           case now: Standing if now.withLog && now.keepsSnapshots && counts(now) => append()
           case _ =>
         }
       catch {
         case NonFatal(e) =>
-          logWarning(s"the snapshot ${what.relative} is not in the log: ${e.getMessage}")
+          logWarning(s"the snapshot ${stateFile.relative} is not in the log: ${e.getMessage}")
       }
     }
 
   /** Of several attempts at a batch that is committed, the one whose id is in `commits/N`. */
   private def counts(standing: Standing): Boolean =
-    what.piece.contains('/') || standing.committed < what.batch || {
-      Copier.await(run, settings.retryMs)(_.copied >= what.batch)
-      val root = Iterator.iterate(zip.getParent)(_.getParent).drop(what.folder.count(_ == '/') + 1)
-      WholeFile.read(files, new Path(root.next(), s"commits/${what.batch}"))
-        .exists(new String(_, "UTF-8").contains(what.piece))
+    stateFile.piece.contains('/') || standing.committed < stateFile.batch || {
+      resources.copier.await(run, settings.retryMs)(_.copied >= stateFile.batch)
+      val root = Iterator.iterate(zip.getParent)(_.getParent).drop(stateFile.folder.count(_ == '/') + 1)
+      WholeFile.read(location, new Path(root.next(), s"commits/${stateFile.batch}"))
+        .exists(new String(_, "UTF-8").contains(stateFile.piece))
     }
 
   private def append(): Unit =
-    ReleaseQueues.ask(SnapshotDue(run, what.folder)) match {
+    resources.releases.ask(SnapshotDue(run, stateFile.folder)) match {
       case standing: Standing =>
         val shared = standing.snapshot.toSeq.flatMap(_.files).map(file => file.path -> file).toMap
         val parts = new Parts(standing)
-        val own = WholeFile.read(files, zip).get
+        val own = WholeFile.read(location, zip).get
         tables(own).filterNot(shared.contains).foreach { path =>
-          Using.resource(files.open(inFolder(path)))(parts.add(path, _))
+          Using.resource(location.open(inFolder(path)))(parts.add(path, _))
         }
-        parts.add(what.relative, new ByteArrayInputStream(own))
+        parts.add(stateFile.relative, new ByteArrayInputStream(own))
         val fresh = parts.all()
         val all = tables(own).flatMap(shared.get) ++ fresh
         val base = standing.snapshot.fold(0L)(_.last)
-        ReleaseQueues.ask(
-          SnapshotAppended(run, Snapshot(what.folder, what.batch, what.piece, base, all)))
+        resources.releases.ask(
+          SnapshotAppended(run, Snapshot(stateFile.folder, stateFile.batch, stateFile.piece, base, all)))
         ()
       case NotReleasing =>
     }
 
   private def inFolder(path: String): Path =
-    new Path(zip.getParent, path.stripPrefix(what.folder + "/"))
+    new Path(zip.getParent, path.stripPrefix(stateFile.folder + "/"))
 
   /** The files beside the zip that it names; they never change. */
   private def tables(own: Array[Byte]): Seq[String] =
     Using.resource(new ZipInputStream(new ByteArrayInputStream(own))) { in =>
       Iterator.continually(in.getNextEntry).takeWhile(_ != null).find(_.getName == "metadata")
       val json = new String(in.readAllBytes(), "UTF-8").linesIterator.drop(1).mkString
-      val told = Json.readTree(json)
+      val metadata = Json.readTree(json)
       def names(list: String, name: String, under: String): Seq[String] =
-        told.path(list).elements().asScala.map(_.path(name).asText()).toSeq
-          .map(file => s"${what.folder}/$under/$file")
+        metadata.path(list).elements().asScala.map(_.path(name).asText()).toSeq
+          .map(file => s"${stateFile.folder}/$under/$file")
       names("sstFiles", "dfsSstFileName", "SSTs") ++ names("logFiles", "dfsLogFileName", "logs")
     }
 
@@ -128,7 +128,7 @@ private[commit] final class SnapshotAppend(
 
     private def flush(): Unit = if (waiting.nonEmpty) {
       routes
-        .putFiles(standing.query, standing.instance.get, what.batch, waiting.toSeq)
+        .putFiles(standing.query, standing.instance.get, stateFile.batch, waiting.toSeq)
         .zip(waiting)
         .foreach { case (entry, (path, _)) => entries(path) += entry }
       waiting.clear()

@@ -5,69 +5,79 @@ import penstock.Failpoint
 import penstock.checkpoint.location.WholeFile
 import penstock.commit.Retrying
 import penstock.commit.channel.{MadeDurable, NotReleasing, Placed, Standing}
-import penstock.commit.driver.ReleaseQueues
 import penstock.settings.CommitSettings
 
 /** Copies the files of a piece to the checkpoint location, each whole or not at all. */
 private object StateCopies {
-  def copy(piece: HeldPiece): Seq[String] = piece.members.values.toSeq.flatMap { member =>
-    member.local.map { local =>
-      piece.enter(HeldState.isSuperseded(piece))(WholeFile.copy(piece.files, local, member.file))
-      member.what.relative
+  def copy(piece: HeldPiece): Seq[String] = piece.files.values.toSeq.flatMap { file =>
+    file.local.map { local =>
+      piece.enter(isSuperseded = !piece.state.isCurrent) {
+        WholeFile.copy(piece.location, local, file.path)
+      }
+      file.stateFile.relative
     }
   }
 }
 
 /** Without a log, or for a large piece: the copy in the location is what makes it durable. */
-private[commit] final class CopyingState(piece: HeldPiece, standing: Standing)
-    extends Retrying(new CommitSettings(piece.conf)) {
+private[commit] final class CopyingState(
+    resources: ExecutorParts,
+    piece: HeldPiece,
+    standing: Standing)
+    extends Retrying(new CommitSettings(piece.conf), resources.clock) {
+  private val batch = piece.stateFile.batch
 
-  override def name: String = s"copying state of batch ${piece.what.batch} (${piece.what.piece})"
+  override def name: String = s"copying state of batch $batch (${piece.stateFile.piece})"
 
-  override protected def isPointless: Boolean = HeldState.isSuperseded(piece)
+  override protected def isPointless: Boolean = !piece.state.isCurrent
 
   override protected def once(): Unit = {
-    Failpoint.reach("before_state", standing.query, piece.what.batch)
-    val start = System.nanoTime()
-    if (!piece.isCopied) {
+    Failpoint.reach("before_state", standing.query, batch)
+    // A thread before this one may have ended between the copy and its ack.
+    if (piece.state == HeldPieceState.Complete) {
+      val start = resources.clock.nanos
       StateCopies.copy(piece)
-      piece.steps("copy state") = System.nanoTime() - start
-      piece.isCopied = true
+      piece.stepsNs("copy state") = resources.clock.nanos - start
+      resources.heldState.tell(piece, HeldPieceEvent.CopyEnded)
     }
-    Failpoint.reach("after_state", standing.query, piece.what.batch)
+    Failpoint.reach("after_state", standing.query, batch)
     // The driver first: it must hear of it, however often it takes to tell it.
-    ReleaseQueues.ask(MadeDurable(piece.run, Seq(DurablePiece.of(piece, Nil)))) match {
+    resources.releases.ask(MadeDurable(piece.run, Seq(piece.durable(Nil)))) match {
       case now: Standing =>
-        HeldState.durable(piece, isInLocation = true)
-        HeldState.forgetCopied(piece.run, now)
-      case NotReleasing => HeldState.forgetRun(piece.run)
+        resources.heldState.tell(piece, HeldPieceEvent.DurableInLocation)
+        resources.heldState.batchesCopied(piece.run, now)
+      case NotReleasing => resources.forgetRun(piece.run)
     }
   }
 
   override protected def giveUp(e: Throwable): Unit = {
-    val reason = s"$name to ${piece.members.values.head.file.getParent} failed: ${e.getMessage}. " +
+    val reason = s"$name to ${piece.files.values.head.path.getParent} failed: ${e.getMessage}. " +
       "Make it writable again and restart the query: it goes on from the last durable batch"
     logError(reason, e)
-    DriverQuestions.giveUp(piece.run, reason)
+    resources.questions.giveUp(piece.run, reason)
   }
 }
 
 /** With a log: the piece is durable there, and the location follows. */
-private[commit] final class PlacingState(piece: HeldPiece, standing: Standing)
-    extends Retrying(new CommitSettings(piece.conf)) {
+private[commit] final class PlacingState(
+    resources: ExecutorParts,
+    piece: HeldPiece,
+    standing: Standing)
+    extends Retrying(new CommitSettings(piece.conf), resources.clock) {
+  private val batch = piece.stateFile.batch
 
   override def name: String =
-    s"placing state of batch ${piece.what.batch} of query ${standing.query} (${piece.what.piece})"
+    s"placing state of batch $batch of query ${standing.query} (${piece.stateFile.piece})"
 
-  override protected def isPointless: Boolean = HeldState.isSuperseded(piece)
+  override protected def isPointless: Boolean = !piece.state.isCurrent
 
   override protected def once(): Unit = {
     val paths = StateCopies.copy(piece)
-    ReleaseQueues.ask(Placed(piece.run, piece.what.batch, paths)) match {
+    resources.releases.ask(Placed(piece.run, batch, paths)) match {
       case now: Standing =>
-        HeldState.durable(piece, isInLocation = true)
-        HeldState.forgetCopied(piece.run, now)
-      case NotReleasing => HeldState.forgetRun(piece.run)
+        resources.heldState.tell(piece, HeldPieceEvent.DurableInLocation)
+        resources.heldState.batchesCopied(piece.run, now)
+      case NotReleasing => resources.forgetRun(piece.run)
     }
   }
 

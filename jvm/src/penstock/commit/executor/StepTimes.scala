@@ -3,19 +3,20 @@ package penstock.commit.executor
 
 import scala.util.control.NonFatal
 
+import penstock.Clock
 import penstock.commit.channel.Took
 import penstock.commit.driver.ReleaseQueues
 
 /** Times what a JVM of a run does or waits for, and tells the driver, which sums it up. */
-object StepTimes {
-  private val ToldNs = 1000000L
+final class StepTimes(clock: Clock, releases: ReleaseQueues) {
+  import StepTimes._
 
   /** Only what took a millisecond: most waits are none, and a message for each would cost more. */
   def timed[A](run: String, step: String)(body: => A): A = {
-    val start = System.nanoTime()
+    val start = clock.nanos
     try body
     finally {
-      val ns = System.nanoTime() - start
+      val ns = clock.nanos - start
       if (ns >= ToldNs) tell(run, Map(step -> ns))
     }
   }
@@ -23,7 +24,11 @@ object StepTimes {
   /** A time that is not heard of must not fail what it was taken of. */
   def tell(run: String, stepsNs: Map[String, Long]): Unit =
     try {
-      ReleaseQueues.ask(Took(run, stepsNs))
+      releases.ask(Took(run, stepsNs))
       ()
     } catch { case NonFatal(_) => }
+}
+
+private object StepTimes {
+  val ToldNs = 1000000L
 }

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.penstock.SinkKind
 
-import penstock.commit.executor.{Copier, StepTimes}
+import penstock.commit.jvm.JvmResources
 import penstock.query.Gate
 import penstock.settings.CommitSettings
 
@@ -97,17 +97,17 @@ private final class Gated(
 
     private def end(): Unit = if (!isOver) {
       open()
-      if (awaitsState) waiting(Copier.awaitState(run, batch, limitMs))
+      if (awaitsState) waiting(JvmResources.here.copier.awaitState(run, batch, limitMs))
       isOver = true
     }
 
     override def next(): InternalRow = rows.next()
 
     private def open(): Unit = if (!isOpen) {
-      waiting(Copier.await(run, limitMs)(_.released >= batch))
+      waiting(JvmResources.here.copier.await(run, limitMs)(_.released >= batch))
       isOpen = true
     }
 
-    private def waiting(body: => Unit): Unit = StepTimes.timed(run, "wait at the gate")(body)
+    private def waiting(body: => Unit): Unit = JvmResources.here.steps.timed(run, "wait at the gate")(body)
   }
 }

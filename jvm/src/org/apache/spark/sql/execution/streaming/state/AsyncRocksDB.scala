@@ -3,7 +3,7 @@
 package org.apache.spark.sql.execution.streaming.state
 
 import java.io.File
-import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.CountDownLatch
 
 import scala.util.control.NonFatal
 
@@ -14,8 +14,8 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import penstock.{Failpoint, TryAgain}
 import penstock.checkpoint.location.StateFile
 import penstock.commit.{Retrying, Work}
-import penstock.commit.driver.ReleaseQueues
-import penstock.commit.executor.{Copier, DriverQuestions, Expected, HeldState, StepTimes}
+import penstock.commit.executor.Expected
+import penstock.commit.jvm.JvmResources
 import penstock.settings.{CommitSettings, Mode}
 
 /**
@@ -56,7 +56,8 @@ private[state] final class AsyncRocksDB(
 
   private val settings = new CommitSettings(hadoopConf)
   private val run = Option(hadoopConf.get(StreamExecution.RUN_ID_KEY)).getOrElse("")
-  private val internals = new RocksDBInternals(this)
+  private def resources = JvmResources.here
+  private val internals = new RocksDBInternals(this, resources.clock)
   @volatile private var last: Option[Committing] = None
   @volatile private var lastMetrics: Option[RocksDBMetrics] = None
   @volatile private var committer: Option[Thread] = None
@@ -92,7 +93,7 @@ private[state] final class AsyncRocksDB(
         refreshRecordedMetricsForTest()
         lastMetrics = super.metricsOpt
         work.expected = announce(version, forceSnapshot)
-        ReleaseQueues.committers(hadoopConf).submit(work)
+        resources.pools.committers(hadoopConf).submit(work)
       }
       (version, info)
     }
@@ -124,8 +125,8 @@ private[state] final class AsyncRocksDB(
       val expected = announced.orElse(expectSnapshot(snapshot.version, snapshot.uniqueId))
       val work = new Uploading(snapshot, expected)
       upload = Some(work)
-      Copier.whenReleased(run, snapshot.version - 1)(ReleaseQueues.uploaders(hadoopConf).submit(work))
-    } else HeldState.upload(None)(super.uploadSnapshot(snapshot))
+      resources.copier.whenReleased(run, snapshot.version - 1)(resources.pools.uploaders(hadoopConf).submit(work))
+    } else resources.heldState.upload(None)(super.uploadSnapshot(snapshot))
 
   /**
    * The driver is told before Spark is that this attempt has written the version: a batch must not
@@ -134,13 +135,13 @@ private[state] final class AsyncRocksDB(
   private def announce(version: Long, isForced: Boolean): Option[Expected] = {
     val isUploaded = !conf.enableChangelogCheckpointing || isForced || internals.isSnapshotForced
     val expected = if (isUploaded) expectSnapshot(version, sessionStateStoreCkptId) else None
-    StateFile.of(fileOf(version, sessionStateStoreCkptId)).foreach(HeldState.announce(run, _))
+    StateFile.of(fileOf(version, sessionStateStoreCkptId)).foreach(resources.heldState.announce(run, _))
     expected
   }
 
   private def expectSnapshot(version: Long, id: Option[String]): Option[Expected] = {
     val file = fileOf(version, id)
-    StateFile.of(file).map(HeldState.expectSnapshot(run, file, _, hadoopConf))
+    StateFile.of(file).map(resources.heldState.expectSnapshot(run, file, _, hadoopConf))
   }
 
   private def uploadNow(snapshot: RocksDB.RocksDBSnapshot): Unit = super.uploadSnapshot(snapshot)
@@ -160,7 +161,7 @@ private[state] final class AsyncRocksDB(
       "compaction" -> compaction.untoldMs * NsInMs,
       "wait for compaction" -> waitedNs)
     compaction = compaction.copy(untoldMs = 0)
-    StepTimes.tell(run, steps)
+    resources.steps.tell(run, steps)
   }
 
   /**
@@ -170,21 +171,21 @@ private[state] final class AsyncRocksDB(
    */
   private def awaitSnapshots(version: Long, id: Option[String]): Unit =
     if (isHeldBack && (useColumnFamilies || !conf.enableChangelogCheckpointing)) {
-      StepTimes.timed(run, "wait to load") {
-        HeldState.awaitDurable(run, folder, Long.MaxValue, settings.retryMs)
+      resources.steps.timed(run, "wait to load") {
+        resources.heldState.awaitDurable(run, folder, Long.MaxValue, settings.retryMs)
       }
       StateFile.of(fileOf(version, id)).filter(_ => version > 0).foreach { file =>
-        DriverQuestions.awaitArrival(run, file, settings)(hasArrived = false)
+        resources.questions.awaitArrival(run, file, settings)(hasArrived = false)
       }
     }
 
-  private def isHeldBack: Boolean = settings.mode != Mode.Sync && DriverQuestions.isReleasing(run)
+  private def isHeldBack: Boolean = settings.mode != Mode.Sync && resources.questions.isReleasing(run)
 
   private def fileOf(version: Long, id: Option[String]): Path =
     new Path(dfsRootDir, s"$version${id.fold("")("_" + _)}.zip")
 
   private def settle(version: Long): Unit = last.foreach { work =>
-    StepTimes.timed(run, "wait to load")(work.await())
+    resources.steps.timed(run, "wait to load")(work.await())
     if (work.version == version) work.check()
     last = None
   }
@@ -197,18 +198,18 @@ private[state] final class AsyncRocksDB(
 
   private def isDoneOnTheSpot(version: Long, isForced: Boolean): Boolean =
     settings.mode == Mode.AsyncCheckpoint ||
-      (!takesSnapshot(version, isForced) && HeldState.isDurable(run, folder, version - 1))
+      (!takesSnapshot(version, isForced) && resources.heldState.isDurable(run, folder, version - 1))
 
   private def giveUp(work: String, e: Throwable): Unit = {
     val reason = s"$work of $loggingId failed: ${e.getMessage}. The query goes on from the last " +
       "durable batch when restarted"
     logError(reason, e)
-    DriverQuestions.giveUp(run, reason)
+    resources.questions.giveUp(run, reason)
   }
 
   /** One commit. Its thread may end before it, or after the changelog is there: see `perform`. */
   private final class Committing(val version: Long, forceSnapshot: Boolean) extends Work {
-    private val over = new CountDownLatch(1)
+    private var isDone = false
     @volatile var expected: Option[Expected] = None
     @volatile private var hasBegun = false
     @volatile private var failure: Option[Throwable] = None
@@ -231,24 +232,24 @@ private[state] final class AsyncRocksDB(
           failure = Some(e)
           giveUp(name, e)
       }
-      over.countDown()
+      end()
     }
 
     /** On the task's own thread, which fails with it: Spark runs the task again. */
     def performHere(): Unit =
       try make()
-      finally over.countDown()
+      finally end()
 
     private def make(): Unit = {
-      StepTimes.timed(run, "wait for the state before") {
-        HeldState.awaitDurable(run, folder, version - 1, settings.retryMs)
+      resources.steps.timed(run, "wait for the state before") {
+        resources.heldState.awaitDurable(run, folder, version - 1, settings.retryMs)
       }
       Failpoint.reach("before_flush", run, version - 1)
       val isSnapshot = takesSnapshot(version, forceSnapshot)
-      val start = System.nanoTime()
+      val start = resources.clock.nanos
       if (settings.awaitCompaction) internals.awaitCompaction(settings.retryMs)
       if (isSnapshot) internals.stopCompaction(settings.retryMs)
-      val waitedNs = System.nanoTime() - start
+      val waitedNs = resources.clock.nanos - start
       committer = Some(Thread.currentThread())
       hasBegun = true
       try commitNow(forceSnapshot)
@@ -259,9 +260,16 @@ private[state] final class AsyncRocksDB(
       if (isSnapshot) tellSteps(waitedNs)
     }
 
-    def await(): Unit = over.await()
+    private def end(): Unit = synchronized {
+      isDone = true
+      notifyAll()
+    }
 
-    def isOver(limitMs: Long): Boolean = over.await(limitMs, TimeUnit.MILLISECONDS)
+    def await(): Unit = synchronized {
+      while (!isDone) wait()
+    }
+
+    def isOver(limitMs: Long): Boolean = resources.clock.await(this, limitMs)(isDone)
 
     def check(): Unit = failure.foreach { e =>
       throw new TryAgain("commit_failed", s"$name failed: ${e.getMessage}", e)
@@ -273,27 +281,27 @@ private[state] final class AsyncRocksDB(
    * deleted when the upload is over, and not when its thread is: the heartbeat has it done again.
    */
   private final class Uploading(snapshot: RocksDB.RocksDBSnapshot, expected: Option[Expected])
-      extends Retrying(settings) {
+      extends Retrying(settings, resources.clock) {
     private val over = new CountDownLatch(1)
     private val kept = keeping(snapshot)
 
     override def name: String = s"upload of snapshot ${snapshot.version}"
 
     /** Of a run that is over nothing more is released: a try could only fail. */
-    override protected def isPointless: Boolean = !DriverQuestions.goesOn(run)
+    override protected def isPointless: Boolean = !resources.questions.goesOn(run)
 
     override protected def once(): Unit = {
       Failpoint.reach("before_snapshot", run, snapshot.version - 1)
       // What a try before this one wrote beside the files it was to upload.
       new File(snapshot.checkpointDir, "metadata").delete()
-      StepTimes.timed(run, "upload")(HeldState.upload(expected)(uploadNow(kept)))
+      resources.steps.timed(run, "upload")(resources.heldState.upload(expected)(uploadNow(kept)))
     }
 
     override protected def giveUp(e: Throwable): Unit = AsyncRocksDB.this.giveUp(name, e)
 
     override def perform(): Unit = {
       super.perform()
-      if (isPointless) HeldState.forgetRun(run)
+      if (isPointless) resources.forgetRun(run)
       snapshot.close()
       over.countDown()
     }

@@ -4,10 +4,10 @@ package org.apache.spark.sql.execution.streaming.state
 import org.apache.spark.sql.penstock.SparkMembers
 import org.rocksdb.{HistogramType, MutableColumnFamilyOptions, RocksDB => NativeRocksDB}
 
-import penstock.TryAgain
+import penstock.{Clock, TryAgain}
 
 /** What Spark's RocksDB does not tell: when the next snapshot is due, and what compactions do. */
-private[state] final class RocksDBInternals(db: RocksDB) {
+private[state] final class RocksDBInternals(db: RocksDB, clock: Clock) {
   def lastSnapshotVersion: Long = SparkMembers.LastSnapshotVersion.of(db)
 
   def isSnapshotForced: Boolean = SparkMembers.SnapshotForced.of(db).get()
@@ -27,13 +27,14 @@ private[state] final class RocksDBInternals(db: RocksDB) {
     awaitCompaction(limitMs)
   }
 
+  /** Asked again and again: RocksDB tells only listeners that it was opened with, and Spark opens it. */
   def awaitCompaction(limitMs: Long): Unit = native.foreach { store =>
-    val end = System.nanoTime() + limitMs * 1000000
+    val end = clock.deadline(limitMs)
     while (store.getProperty("rocksdb.num-running-compactions").toLong > 0) {
-      if (System.nanoTime() > end) {
+      if (end.isOver) {
         throw new TryAgain("compaction_late", s"a compaction runs for more than ${limitMs / 1000} s")
       }
-      Thread.sleep(1)
+      clock.sleepMs(1)
     }
   }
 

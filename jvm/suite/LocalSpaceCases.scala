@@ -9,12 +9,13 @@ import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStor
 import org.rocksdb.{FlushOptions, RocksDB => NativeRocksDB}
 
 import penstock.commit.executor.{HeldState, LocalFile}
+import penstock.commit.jvm.JvmResources
 
 import Checks._
 import Rows._
 
 /** Room on the local disk, and the files a store keeps there. */
-object RoomCases extends Cases {
+object LocalSpaceCases extends Cases {
   private val FilesUntilCompaction = 8
 
   check("a_full_local_disk_is_an_error_that_names_the_folder_and_the_setting", held) { _ =>
@@ -25,50 +26,50 @@ object RoomCases extends Cases {
     holds("it is an error of the disk")(error.isInstanceOf[IOException])
   }
 
-  check("a_writer_waits_while_more_state_is_held_than_there_is_room_for", allOf(held, changelog)) { world =>
+  check("a_writer_waits_while_more_state_is_held_than_there_is_room_for", allOf(held, changelog)) { rig =>
     atRest()
-    world.restartWith(localBytes = 1)
-    val providers = Seq(0, 1).map(n => world.provider(partition = n, minDeltas = 100))
-    val first = providers.map(world.getStore(_, 0))
-    world.begin(0)
-    first.foreach(world.commitTask)
-    world.end(0, first.map(_.id))
-    world.settle()
-    world.location.hold(1)
-    world.begin(1)
-    val one = world.getStore(providers.head, 1)
+    rig.restartWith(localBytes = 1)
+    val providers = Seq(0, 1).map(n => rig.provider(partition = n, minDeltas = 100))
+    val first = providers.map(rig.getStore(_, 0))
+    rig.begin(0)
+    first.foreach(rig.commitTask)
+    rig.end(0, first.map(_.id))
+    rig.settle()
+    rig.location.hold(1)
+    rig.begin(1)
+    val one = rig.getStore(providers.head, 1)
     put(one, ("a", 1) -> 1)
-    world.commitTask(one)
-    val other = aside(world.getStore(providers(1), 1))
-    eventually("it waits for room")(Threads.isAnyIn("penstock.commit.executor.HeldState$", "awaitSpace"))
-    world.location.letGo()
-    world.commitTask(other.join())
-    world.end(1, providers.map(_.stateStoreId))
-    equal("version 2", world.readAnew(2), Map(("a", 1) -> 1): Pairs)
+    rig.commitTask(one)
+    val other = aside(rig.getStore(providers(1), 1))
+    eventually("it waits for room")(Threads.isAnyIn(classOf[HeldState].getName, "awaitSpace"))
+    rig.location.letGo()
+    rig.commitTask(other.join())
+    rig.end(1, providers.map(_.stateStoreId))
+    equal("version 2", rig.readAnew(2), Map(("a", 1) -> 1): Pairs)
   }
 
-  check("a_writer_that_finds_no_room_fails_with_the_setting", allOf(held, changelog)) { world =>
+  check("a_writer_that_finds_no_room_fails_with_the_setting", allOf(held, changelog)) { rig =>
     atRest()
-    world.restartWith(retrySeconds = 1, localBytes = 1)
-    val providers = Seq(0, 1).map(n => world.provider(partition = n, minDeltas = 100))
-    world.location.hold(0)
-    world.begin(0)
-    world.commitTask(world.getStore(providers.head, 0))
-    fails("opening another", "spark.penstock.local.maxBytes")(world.getStore(providers(1), 0))
+    rig.restartWith(retrySeconds = 1, localBytes = 1)
+    val providers = Seq(0, 1).map(n => rig.provider(partition = n, minDeltas = 100))
+    rig.location.hold(0)
+    rig.begin(0)
+    rig.commitTask(rig.getStore(providers.head, 0))
+    fails("opening another", "spark.penstock.local.maxBytes")(rig.getStore(providers(1), 0))
   }
 
   check("a_folder_stays_locked_when_another_setting_names_its_parent_as_well", allOf(held, changelog)) {
-    world =>
-      world.batch(world.provider(), 0, ("a", 1) -> 1)
-      val locks = world.localLocks
+    rig =>
+      rig.batch(rig.provider(), 0, ("a", 1) -> 1)
+      val locks = rig.localLocks
       holds("its folder is locked")(locks.nonEmpty && locks.forall(isLocked))
-      world.restartWith(localFolder = s"${world.name}/../held")
-      world.batch(world.provider(), 1, ("b", 2) -> 2)
-      holds("all are locked")(world.localLocks.size > locks.size && world.localLocks.forall(isLocked))
+      rig.restartWith(localFolder = s"${rig.name}/../held")
+      rig.batch(rig.provider(), 1, ("b", 2) -> 2)
+      holds("all are locked")(rig.localLocks.size > locks.size && rig.localLocks.forall(isLocked))
   }
 
   /** Runs that are over, of other cases too, leave nothing here. */
-  private def atRest(): Unit = eventually("nothing is held")(HeldState.heldBytes == 0)
+  private def atRest(): Unit = eventually("nothing is held")(JvmResources.here.heldState.heldBytes == 0)
 
   /** As Linux tells everybody. */
   private def isLocked(file: Path): Boolean = {
@@ -77,16 +78,16 @@ object RoomCases extends Cases {
   }
 
   check("compaction_rests_until_the_lsm_checkpoint_is_taken_and_runs_beside_the_upload", allOf(held, full)) {
-    world =>
-      val provider = world.provider(scheme = "faulty", minDeltas = 100)
-      world.batch(provider, 0, ("a", 1) -> 1)
-      world.settle()
-      val store = world.getStore(provider, 1, force = true)
+    rig =>
+      val provider = rig.provider(scheme = "faulty", minDeltas = 100)
+      rig.batch(provider, 0, ("a", 1) -> 1)
+      rig.settle()
+      val store = rig.getStore(provider, 1, force = true)
       put(store, ("b", 2) -> 2)
-      world.faults("faulty", "hang create")
+      rig.faults("faulty", "hang create")
       val native = nativeOf(provider)
       Points.held {
-        world.commit(store)
+        rig.commit(store)
         eventually("the checkpoint is taken")(Threads.in("commit", "uploadSnapshot").isDefined)
         holds("compaction rests")(native.getOptions.disableAutoCompactions())
         flush(native)
@@ -95,7 +96,7 @@ object RoomCases extends Cases {
       eventually("compaction is allowed")(!native.getOptions.disableAutoCompactions())
       flush(native)
       eventually("they are compacted while the upload hangs")(filesOf(native) < FilesUntilCompaction)
-      holds("nothing of it is in the location")(!world.hasVersion(2))
+      holds("nothing of it is in the location")(!rig.hasVersion(2))
   }
 
   private def nativeOf(provider: Any): NativeRocksDB = {

@@ -15,8 +15,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 import penstock.checkpoint.location.StateFile
-import penstock.commit.driver.{ReleaseQueue, ReleaseQueues}
-import penstock.commit.executor.HeldState
+import penstock.commit.driver.ReleaseQueue
+import penstock.commit.jvm.JvmResources
 import penstock.settings.{CommitSettings, Keys}
 
 /** A provider with its settings; `queue` says whether the run has a release queue. */
@@ -37,12 +37,12 @@ final case class Variant(
  * One checkpoint location and one run of a query on it. Plays Spark's driver: tells the release
  * queue of offsets and commits, and remembers the id of each version that counts.
  */
-final class World(val variant: Variant, folder: Path) {
-  import World._
+final class StoreRig(val variant: Variant, folder: Path) {
+  import StoreRig._
 
   val root: Path = folder.resolve("checkpoint")
 
-  /** No other world of this process has it. */
+  /** No other rig of this process has it. */
   val name: String = folder.getFileName.toString
   private var run = UUID.randomUUID()
   private val ids = mutable.Map.empty[(Int, Long), String]
@@ -58,6 +58,8 @@ final class World(val variant: Variant, folder: Path) {
   private var checksums = true
   private var checksumThreads = 4
   start(0)
+
+  private def resources: JvmResources = JvmResources.here
 
   def queue: ReleaseQueue = releasing.get
   def location: LocationStore = stores.last
@@ -199,14 +201,14 @@ final class World(val variant: Variant, folder: Path) {
 
   /** Nothing of a partition is on its way to the location. */
   def holdsNothing(partition: Int = 0): Boolean =
-    HeldState.isDurable(run.toString, s"state/0/$partition", Long.MaxValue)
+    resources.heldState.isDurable(run.toString, s"state/0/$partition", Long.MaxValue)
 
   def stop(): Unit = {
     Seq("faulty", "late").foreach(faults(_))
     stores.foreach(_.letGo())
     releasing.foreach { queue =>
       queue.drain(2000)
-      ReleaseQueues.ended(queue.run)
+      resources.endRun(queue.run)
     }
     providers.foreach(_.close())
     providers.clear()
@@ -255,8 +257,8 @@ final class World(val variant: Variant, folder: Path) {
     val file = new HadoopPath(s"${root.toUri}/state/0/$partition/0.zip")
     Files.createDirectories(root.resolve(s"state/0/$partition"))
     val files = new FileContextBasedCheckpointFileManager(file.getParent, hadoopConf)
-    HeldState.expectSnapshot(run.toString, file, StateFile.of(file).get, hadoopConf)
-    HeldState.createSnapshot(run.toString, file, StateFile.of(file).get, files, hadoopConf)
+    resources.heldState.expectSnapshot(run.toString, file, StateFile.of(file).get, hadoopConf)
+    resources.heldState.createSnapshot(run.toString, file, StateFile.of(file).get, files, hadoopConf)
   }
 
   private def start(first: Long): Unit = if (variant.queue) {
@@ -264,9 +266,9 @@ final class World(val variant: Variant, folder: Path) {
     stores += store
     val made = new ReleaseQueue(
       "query", run.toString, None, first, false, store,
-      ReleaseQueues.releasers("suite", hadoopConf), ReleaseQueues.followers("suite", hadoopConf),
-      new CommitSettings(hadoopConf), _ => ())
-    ReleaseQueues.started(made, isActive = _ => true)
+      resources.pools.releasers("suite", hadoopConf), resources.pools.followers("suite", hadoopConf),
+      new CommitSettings(hadoopConf), resources.changes, _ => ())
+    resources.releases.started(made, isActive = _ => true)
     releasing = Some(made)
   }
 
@@ -319,6 +321,6 @@ final class World(val variant: Variant, folder: Path) {
   }
 }
 
-object World {
+object StoreRig {
   val Package = "org.apache.spark.sql.execution.streaming.state"
 }

@@ -1,0 +1,33 @@
+// Scala because: parts that run on the threads of tasks find each other through it, in one JVM.
+package penstock.commit.executor
+
+import penstock.Clock
+import penstock.commit.{Changes, WorkerPools}
+import penstock.commit.driver.ReleaseQueues
+
+/** What makes state durable on one JVM, part by part: each part finds the others here. */
+trait ExecutorParts {
+  def clock: Clock
+
+  def changes: Changes
+
+  def pools: WorkerPools
+
+  def localFolder: LocalFolder
+
+  /** The way to the driver. */
+  def releases: ReleaseQueues
+
+  def steps: StepTimes
+
+  def questions: DriverQuestions
+
+  def heldState: HeldState
+
+  def copier: Copier
+
+  private[commit] def appender: Appender
+
+  /** Drops the state that this JVM holds of a run of which nothing more becomes durable. */
+  def forgetRun(run: String): Unit
+}

@@ -1,0 +1,158 @@
+// Scala because: Spark makes our classes by name in each JVM, and they find what is open here.
+package penstock.commit.jvm
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
+
+import penstock.Clock
+import penstock.commit.{Changes, WorkerPools, Workers}
+import penstock.commit.driver.ReleaseQueues
+import penstock.commit.executor._
+import penstock.wire.Json
+
+/**
+ * All that the plug-in has open in this JVM, and the one owner of it. Spark makes file managers and
+ * state store providers by their names, so these find it by `JvmResources.here`: whoever comes
+ * first opens it, and the plug-in closes it with the application.
+ *
+ * What belongs to a run ends with it:
+ *
+ *   - on the driver when its query has terminated and nothing of it is left to release (`endRun`);
+ *   - on an executor, which nobody tells, when it asks the driver about the run and hears that
+ *     nothing of it is released any more. A heartbeat asks about runs that nobody else asks about.
+ */
+final class JvmResources private (val clock: Clock) extends ExecutorParts with Logging {
+  import JvmResources._
+
+  val changes = new Changes(clock)
+  val pools = new WorkerPools
+  val localFolder = new LocalFolder
+  val releases = new ReleaseQueues(changes, endRun)
+  val steps = new StepTimes(clock, releases)
+  val questions = new DriverQuestions(this)
+  val heldState = new HeldState(this)
+  val copier = new Copier(this)
+  private[commit] val appender = new Appender(this)
+  private val closersByRun = new ConcurrentHashMap[String, () => Unit]()
+  @volatile private var watched: Option[SparkContext] = None
+  @volatile private var isClosed = false
+  Workers.daemons("penstock-heartbeat").newThread(() => beat()).start()
+
+  /** `close` is called once the run has ended on this driver, or the application has. */
+  def atEndOf(run: String)(close: => Unit): Unit = {
+    closersByRun.put(run, () => close)
+    ()
+  }
+
+  /** Runs of this application end when their queries terminate. */
+  def watch(context: SparkContext): Unit = synchronized {
+    if (!watched.contains(context)) {
+      context.addSparkListener(new TerminationListener(this))
+      watched = Some(context)
+    }
+  }
+
+  /** A query has terminated: its run ends as soon as all that it computed is released. */
+  private[commit] def queryTerminated(run: String): Unit =
+    releases.ofRun(run).fold(endRun(run))(_.whenAtRest(() => endRun(run)))
+
+  /** Nothing more of the run is released on this driver, and nothing of it stays open. */
+  def endRun(run: String): Unit = {
+    releases.close(run)
+    Option(closersByRun.remove(run)).foreach(_())
+    forgetRun(run)
+  }
+
+  /** Drops the state that this JVM holds of a run of which nothing more becomes durable. */
+  def forgetRun(run: String): Unit = {
+    heldState.forgetRun(run)
+    appender.forgetRun(run)
+    copier.forgetRun(run)
+    changes.happened()
+  }
+
+  /** Forgets the runs of which the driver releases nothing any more. */
+  def sweep(): Unit =
+    (heldState.runs ++ appender.runs ++ copier.runs).filterNot(questions.goesOn).foreach(forgetRun)
+
+  /** How much is open, by kind: nothing of it is left when all runs have ended. */
+  def holdings: Map[String, Long] = Map(
+    "runs of queries" -> closersByRun.size.toLong,
+    "release queues" -> releases.all.size.toLong,
+    "runs with state" -> heldState.runs.size.toLong,
+    "bytes of state" -> heldState.heldBytes,
+    "runs with an appender" -> appender.runs.size.toLong,
+    "runs waited for" -> copier.runs.size.toLong)
+
+  private[commit] def close(): Unit = {
+    isClosed = true
+    (closersByRun.keySet.asScala.toSet ++ releases.all.map(_.run)).foreach(endRun)
+    (heldState.runs ++ appender.runs ++ copier.runs).foreach(forgetRun)
+    pools.close()
+    localFolder.close()
+  }
+
+  private def beat(): Unit = {
+    var sweepAt = clock.deadline(SweepMs)
+    while (!isClosed) {
+      clock.sleepMs(HeartbeatMs)
+      try {
+        pools.resume()
+        if (sweepAt.isOver) {
+          sweep()
+          sweepAt = clock.deadline(SweepMs)
+        }
+      } catch { case NonFatal(e) => logWarning("a heartbeat of the plug-in failed", e) }
+    }
+  }
+}
+
+object JvmResources {
+  private val HeartbeatMs = 500L
+  private val SweepMs = 10000L
+  @volatile private var opened: Option[JvmResources] = None
+
+  /** Those of this JVM. */
+  def here: JvmResources = opened.getOrElse(synchronized {
+    opened.getOrElse {
+      val fresh = new JvmResources(Clock.System)
+      opened = Some(fresh)
+      fresh
+    }
+  })
+
+  /** Closes what is open; whoever asks after that opens it anew. */
+  def close(): Unit = {
+    val closing = synchronized {
+      val found = opened
+      opened = None
+      found
+    }
+    closing.foreach(_.close())
+  }
+
+  /** The steps of the newest run of a query on this driver, as JSON. */
+  def steps(query: String): String = here.releases.stepsOf(query)
+
+  /** The holdings of this JVM as JSON, for tests. */
+  def holdingsJson: String = {
+    val all = Json.createObjectNode()
+    here.holdings.foreach { case (kind, number) => all.put(kind, number) }
+    all.toString
+  }
+}
+
+/** Tells of queries that have terminated, from whatever session they were started. */
+private final class TerminationListener(resources: JvmResources) extends SparkListener {
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case ended: QueryTerminatedEvent => resources.queryTerminated(ended.runId.toString)
+    case _ =>
+  }
+}
