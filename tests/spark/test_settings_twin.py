@@ -20,6 +20,15 @@ def test_the_plug_in_has_the_same_keys(spark: SparkSession, kind: str) -> None:
     assert by_key(printed) == by_key(VECTOR[kind])
 
 
+@pytest.mark.parametrize("kind", sorted(VECTOR))
+def test_defaults_lie_within_bounds_and_bounds_have_a_unit(kind: str) -> None:
+    for setting in VECTOR[kind]:
+        limits = (setting["min"], setting["default"], setting["max"])
+        numbers = [number for number in limits if isinstance(number, int)]
+        assert numbers == sorted(numbers)
+        assert setting["min"] is None or setting["unit"]
+
+
 def by_key(settings: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Settings by their key: in which order each side lists them is not compared."""
     return {setting["key"]: setting for setting in settings}

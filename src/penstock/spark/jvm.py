@@ -60,7 +60,7 @@ def commit_steps(query_id: str) -> dict[str, dict[str, float]]:
     """
     try:
         steps: dict[str, dict[str, float]] = json.loads(
-            _call_static(RESOURCES_CLASS, "steps", query_id)
+            _call_static(RESOURCES_CLASS, "stepsJson", query_id)
         )
     except Py4JJavaError:
         check_loaded("call penstock.session() or penstock.attach() before Spark is started")

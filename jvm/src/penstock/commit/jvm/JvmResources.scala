@@ -139,7 +139,7 @@ object JvmResources {
   }
 
   /** The steps of the newest run of a query on this driver, as JSON. */
-  def steps(query: String): String = here.releases.stepsOf(query)
+  def stepsJson(query: String): String = here.releases.stepsOf(query)
 
   /** The holdings of this JVM as JSON, for tests. */
   def holdingsJson: String = {
