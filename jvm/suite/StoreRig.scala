@@ -52,6 +52,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
   private var retrySeconds = 20
   private var localBytes = 1L << 30
   private var localFolder = "held"
+  private var awaitCompaction = false
   private var checksums = true
   private var checksumThreads = 4
   start(0)
@@ -170,7 +171,9 @@ final class StoreRig(val variant: Variant, folder: Path) {
   def restartWith(
       retrySeconds: Int = 20,
       localBytes: Long = 1L << 30,
-      localFolder: String = "held"): Unit = {
+      localFolder: String = "held",
+      awaitCompaction: Boolean = false): Unit = {
+    this.awaitCompaction = awaitCompaction
     this.localFolder = localFolder
     this.retrySeconds = retrySeconds
     this.localBytes = localBytes
@@ -254,9 +257,13 @@ final class StoreRig(val variant: Variant, folder: Path) {
     val file = new HadoopPath(s"${root.toUri}/state/0/$partition/0.zip")
     Files.createDirectories(root.resolve(s"state/0/$partition"))
     val files = new FileContextBasedCheckpointFileManager(file.getParent, hadoopConf)
-    resources.heldState.expectSnapshot(run.toString, file, StateFile.of(file).get, hadoopConf)
+    expectSnapshot(file, StateFile.of(file).get)
     resources.heldState.createSnapshot(run.toString, file, StateFile.of(file).get, files, hadoopConf)
   }
+
+  /** As a commit that announces its snapshot does. */
+  def expectSnapshot(file: HadoopPath, stateFile: StateFile): Expected =
+    resources.heldState.expectSnapshot(run.toString, file, stateFile, hadoopConf)
 
   private def start(first: Long): Unit = if (variant.queue) {
     val store = new LocationStore(root, first)
@@ -307,6 +314,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
     }
     conf.set(Settings.RetryKey, retrySeconds.toString)
     conf.set(Settings.LocalBytesKey, localBytes.toString)
+    conf.setBoolean(Settings.AwaitCompactionKey, awaitCompaction)
     conf.set(Settings.ModeKey, variant.mode)
     conf.set(Settings.LocalFolderKey, s"${folder.getParent}/$localFolder")
     if (variant.isOurs) {
