@@ -36,6 +36,10 @@ abstract class Cases {
   protected def direct(variant: Variant): Option[String] =
     Option.when(variant.queue)("with a release queue the store is reached behind the commit")
 
+  /** A clause that no setting of a provider changes is tried with one of them. */
+  protected def once(variant: Variant): Option[String] =
+    Option.when(variant.name != "ours-changelog")("it is the same for all variants")
+
   protected def allOf(rules: (Variant => Option[String])*)(variant: Variant): Option[String] =
     rules.flatMap(_(variant)).headOption
 }

@@ -80,8 +80,7 @@ object FaultCases extends Cases {
     Seq("fail status", "fail open", "fail list").foreach { fault =>
       val provider = rig.provider(scheme = "faulty")
       rig.faults("faulty", fault)
-      try equal(s"version 2 with '$fault'", rig.read(provider, 2), expected)
-      catch { case e: Throwable if !e.isInstanceOf[Broken] => }
+      fails(s"a load with '$fault'", "scripted fault")(rig.read(provider, 2))
       rig.faults("faulty")
       equal(s"version 2 after '$fault'", rig.read(provider, 2), expected)
     }

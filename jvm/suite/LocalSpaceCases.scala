@@ -5,9 +5,6 @@ import java.nio.file.{Files, Path}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStoreProvider}
-import org.rocksdb.{FlushOptions, RocksDB => NativeRocksDB}
-
 import penstock.commit.executor.{HeldState, LocalFile}
 import penstock.commit.jvm.JvmResources
 
@@ -16,8 +13,6 @@ import Rows._
 
 /** Room on the local disk, and the files a store keeps there. */
 object LocalSpaceCases extends Cases {
-  private val FilesUntilCompaction = 8
-
   check("a_full_local_disk_is_an_error_that_names_the_folder_and_the_setting", held) { _ =>
     val full = new LocalFile(new File("/dev/full"))
     val error = fails("writing to a full disk", "No space left", "/dev", "spark.penstock.local.dir") {
@@ -76,44 +71,4 @@ object LocalSpaceCases extends Cases {
     val inode = Files.getAttribute(file, "unix:ino").toString
     Files.readAllLines(Path.of("/proc/locks")).asScala.exists(_.contains(s":$inode "))
   }
-
-  check("compaction_rests_until_the_lsm_checkpoint_is_taken_and_runs_beside_the_upload", allOf(held, full)) {
-    rig =>
-      val provider = rig.provider(scheme = "faulty", minDeltas = 100)
-      rig.batch(provider, 0, ("a", 1) -> 1)
-      rig.settle()
-      val store = rig.getStore(provider, 1, force = true)
-      put(store, ("b", 2) -> 2)
-      rig.faults("faulty", "hang create")
-      val native = nativeOf(provider)
-      Points.held {
-        rig.commit(store)
-        eventually("the checkpoint is taken")(Threads.in("commit", "uploadSnapshot").isDefined)
-        holds("compaction rests")(native.getOptions.disableAutoCompactions())
-        flush(native)
-        equal("files", filesOf(native) >= FilesUntilCompaction, true)
-      }
-      eventually("compaction is allowed")(!native.getOptions.disableAutoCompactions())
-      flush(native)
-      eventually("they are compacted while the upload hangs")(filesOf(native) < FilesUntilCompaction)
-      holds("nothing of it is in the location")(!rig.hasVersion(2))
-  }
-
-  private def nativeOf(provider: Any): NativeRocksDB = {
-    def field(of: Class[_], in: Any, name: String): Any = {
-      val found = of.getDeclaredField(name)
-      found.setAccessible(true)
-      found.get(in)
-    }
-    val store = provider.asInstanceOf[RocksDBStateStoreProvider].rocksDB
-    field(classOf[RocksDB], store, "db").asInstanceOf[NativeRocksDB]
-  }
-
-  private def flush(native: NativeRocksDB): Unit = (1 to FilesUntilCompaction).foreach { n =>
-    native.put(s"garbage $n".getBytes, Array.emptyByteArray)
-    native.flush(new FlushOptions().setWaitForFlush(true))
-  }
-
-  private def filesOf(native: NativeRocksDB): Long =
-    native.getProperty("rocksdb.num-files-at-level0").toLong
 }

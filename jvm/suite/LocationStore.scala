@@ -15,17 +15,22 @@ import penstock.commit.driver.{Named, PlacedFiles, Store}
  */
 final class LocationStore(root: Path, first: Long) extends Store {
   val wrong = new ConcurrentLinkedQueue[String]()
-  @volatile private var heldFrom = Long.MaxValue
+  private var heldFrom = Long.MaxValue
 
   /** From now on the offsets of `batch` and of later ones do not become durable. */
-  def hold(batch: Long): Unit = heldFrom = batch
+  def hold(batch: Long): Unit = synchronized { heldFrom = batch }
 
-  def letGo(): Unit = heldFrom = Long.MaxValue
+  def letGo(): Unit = synchronized {
+    heldFrom = Long.MaxValue
+    notifyAll()
+  }
 
   override def name: String = s"the test's location $root"
 
   override def putOffsets(batch: Long, bytes: Array[Byte]): Unit = {
-    while (batch >= heldFrom) Thread.sleep(2)
+    synchronized {
+      while (batch >= heldFrom) wait()
+    }
     if (batch > first && !has(s"commits/${batch - 1}")) wrong.add(s"offsets/$batch came too early")
     write(s"offsets/$batch", bytes)
   }

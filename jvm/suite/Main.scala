@@ -42,7 +42,11 @@ object Main {
     "zombie" -> ZombieCases,
     "held" -> HeldCases,
     "dead thread" -> DeadThreadCases,
-    "local space" -> LocalSpaceCases)
+    "local space" -> LocalSpaceCases,
+    "compaction" -> CompactionCases,
+    "piece life" -> PieceLifeCases,
+    "run" -> RunCases,
+    "retry" -> RetryCases)
 
   def main(arguments: Array[String]): Unit = {
     // Loggers write to standard output too; the lines of this program go to the real one.
@@ -82,7 +86,8 @@ object Main {
   private def attempt(variant: Variant, one: Case, folder: Path): Option[String] = {
     val rig = new StoreRig(variant, folder)
     val failure = failureOf(one.body(rig))
-    failure.orElse(failureOf(rig.stop())).orElse(failureOf(leavesNothing()))
+    val stopping = failureOf(rig.stop())
+    failure.orElse(stopping).orElse(failureOf(leavesNothing()))
   }
 
   /** A run that has ended leaves nothing open, however it ended. */

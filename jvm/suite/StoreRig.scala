@@ -16,6 +16,7 @@ import org.apache.spark.sql.types.StructType
 
 import penstock.checkpoint.location.StateFile
 import penstock.commit.driver.ReleaseQueue
+import penstock.commit.executor.Expected
 import penstock.commit.jvm.JvmResources
 import penstock.settings.{CommitSettings, Keys}
 
@@ -55,6 +56,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
   private var retrySeconds = 20
   private var localBytes = 1L << 30
   private var localFolder = "held"
+  private var awaitCompaction = false
   private var checksums = true
   private var checksumThreads = 4
   start(0)
@@ -173,7 +175,9 @@ final class StoreRig(val variant: Variant, folder: Path) {
   def restartWith(
       retrySeconds: Int = 20,
       localBytes: Long = 1L << 30,
-      localFolder: String = "held"): Unit = {
+      localFolder: String = "held",
+      awaitCompaction: Boolean = false): Unit = {
+    this.awaitCompaction = awaitCompaction
     this.localFolder = localFolder
     this.retrySeconds = retrySeconds
     this.localBytes = localBytes
@@ -257,9 +261,13 @@ final class StoreRig(val variant: Variant, folder: Path) {
     val file = new HadoopPath(s"${root.toUri}/state/0/$partition/0.zip")
     Files.createDirectories(root.resolve(s"state/0/$partition"))
     val files = new FileContextBasedCheckpointFileManager(file.getParent, hadoopConf)
-    resources.heldState.expectSnapshot(run.toString, file, StateFile.of(file).get, hadoopConf)
+    expectSnapshot(file, StateFile.of(file).get)
     resources.heldState.createSnapshot(run.toString, file, StateFile.of(file).get, files, hadoopConf)
   }
+
+  /** As a commit that announces its snapshot does. */
+  def expectSnapshot(file: HadoopPath, stateFile: StateFile): Expected =
+    resources.heldState.expectSnapshot(run.toString, file, stateFile, hadoopConf)
 
   private def start(first: Long): Unit = if (variant.queue) {
     val store = new LocationStore(root, first)
@@ -310,6 +318,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
     }
     conf.set(Keys.CommitRetrySeconds.name, retrySeconds.toString)
     conf.set(Keys.LocalMaxBytes.name, localBytes.toString)
+    conf.setBoolean(Keys.CommitAwaitCompaction.name, awaitCompaction)
     conf.set(Keys.CommitMode.name, variant.mode)
     conf.set(Keys.LocalDir.name, s"${folder.getParent}/$localFolder")
     if (variant.isOurs) {

@@ -264,7 +264,7 @@ final class HeldState(resources: ExecutorParts) extends Logging {
   }
 
   /** Something has happened to a piece that only its uploader, copier or appender can tell. */
-  private[commit] def tell(piece: HeldPiece, event: HeldPieceEvent): Unit =
+  def tell(piece: HeldPiece, event: HeldPieceEvent): Unit =
     synchronized(move(piece, event))
 
   /** The driver has said how far the location is. */

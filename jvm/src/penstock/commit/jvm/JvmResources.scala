@@ -60,7 +60,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   }
 
   /** A query has terminated: its run ends as soon as all that it computed is released. */
-  private[commit] def queryTerminated(run: String): Unit =
+  def queryTerminated(run: String): Unit =
     releases.ofRun(run).fold(endRun(run))(_.whenAtRest(() => endRun(run)))
 
   /** Nothing more of the run is released on this driver, and nothing of it stays open. */

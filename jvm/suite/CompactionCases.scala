@@ -1,0 +1,149 @@
+package org.apache.spark.sql.execution.streaming.state.contract
+
+import scala.util.Random
+
+import org.apache.spark.sql.execution.streaming.state._
+import org.rocksdb.{FlushOptions, MutableColumnFamilyOptions, RocksDB => NativeRocksDB}
+
+import Checks._
+import Rows._
+
+/** Compaction rests while an LSM checkpoint is taken, and goes on beside the upload. */
+object CompactionCases extends Cases {
+  private val FilesUntilCompaction = 8
+  private val ValuesToCompact = 8000
+  private val Seed = 20260114
+
+  check("compaction_rests_until_the_lsm_checkpoint_is_taken_and_runs_beside_the_upload", allOf(held, full)) {
+    rig =>
+      val provider = rig.provider(scheme = "faulty", minDeltas = 100)
+      rig.batch(provider, 0, ("a", 1) -> 1)
+      rig.settle()
+      val store = rig.getStore(provider, 1, force = true)
+      put(store, ("b", 2) -> 2)
+      rig.faults("faulty", "hang create")
+      val native = nativeOf(provider)
+      Points.held {
+        rig.commit(store)
+        eventually("the checkpoint is taken")(Threads.in("commit", "uploadSnapshot").isDefined)
+        holds("compaction rests")(native.getOptions.disableAutoCompactions())
+        flush(native)
+        equal("files", filesOf(native) >= FilesUntilCompaction, true)
+      }
+      eventually("compaction is allowed")(!native.getOptions.disableAutoCompactions())
+      flush(native)
+      eventually("they are compacted while the upload hangs")(filesOf(native) < FilesUntilCompaction)
+      holds("nothing of it is in the location")(!rig.hasVersion(2))
+  }
+
+  check("a_checkpoint_waits_for_a_compaction_that_is_running", once) { rig =>
+    val provider = rig.provider(minDeltas = 100)
+    rig.batch(provider, 0, ("a", 1) -> 1)
+    rig.settle()
+    val store = rig.getStore(provider, 1, force = true)
+    val native = nativeOf(provider)
+    val compacting = compactSlowly(native)
+    rig.commit(store)
+    waits(native, Threads.in("commit", "awaitCompaction").isDefined) {
+      Threads.in("commit", "commitNow").isDefined
+    }
+    compacting.join()
+    rig.settle()
+    holds("its snapshot is there")(rig.hasVersion(2, ".zip"))
+  }
+
+  Seq(false, true).foreach { isAwaited =>
+    val name = if (isAwaited) "waits_for_compaction_where_it_is_told_to" else "does_not_wait_for_compaction"
+    check(s"a_commit_without_a_snapshot_$name", once) { rig =>
+      rig.restartWith(awaitCompaction = isAwaited)
+      val provider = rig.provider(minDeltas = 100)
+      rig.batch(provider, 0, ("a", 1) -> 1)
+      rig.settle()
+      val store = rig.getStore(provider, 1)
+      val native = nativeOf(provider)
+      val compacting = compactSlowly(native)
+      val committing = aside(rig.commit(store))
+      if (isAwaited) {
+        waits(native, Threads.isAnyIn(classOf[RocksDBInternals].getName, "awaitCompaction")) {
+          committing.isOver
+        }
+      } else {
+        eventually("it is made")(committing.isOver)
+        holds("the compaction runs on")(isCompacting(native))
+      }
+      committing.join()
+      compacting.join()
+      rig.settle()
+    }
+  }
+
+  check("a_compaction_that_is_waited_for_too_long_is_an_error", once) { rig =>
+    val provider = rig.provider(minDeltas = 100)
+    rig.batch(provider, 0, ("a", 1) -> 1)
+    val store = rig.getStore(provider, 1)
+    val native = nativeOf(provider)
+    val clock = new ManualClock
+    val internals = new RocksDBInternals(rocksDBOf(provider), clock)
+    val compacting = compactSlowly(native)
+    val waiting = aside(internals.awaitCompaction(limitMs = 5000))
+    clock.awaitSleeper()
+    holds("it is waited for")(!waiting.isOver)
+    clock.turn(ms = 6000)
+    fails("the wait", "compaction_late", "5 s")(waiting.join())
+    compacting.join()
+    store.abort()
+  }
+
+  /** Until the compaction ends, what is not to begin before its end does not; it is waited for. */
+  private def waits(native: NativeRocksDB, isWaiting: => Boolean)(hasBegun: => Boolean): Unit = {
+    var wasSeenWaiting = false
+    while (isCompacting(native)) {
+      wasSeenWaiting ||= isWaiting
+      val isEarly = hasBegun
+      holds("nothing begins before the compaction ends")(!isEarly || !isCompacting(native))
+    }
+    holds("it was waited for")(wasSeenWaiting)
+  }
+
+  private def isCompacting(native: NativeRocksDB): Boolean =
+    native.getProperty("rocksdb.num-running-compactions").toLong > 0
+
+  /** A compaction that takes a second or more: much for a slow codec to pack, and nothing to gain. */
+  private def compactSlowly(native: NativeRocksDB): Aside[Unit] = {
+    native.setOptions(MutableColumnFamilyOptions.builder().setDisableAutoCompactions(true).build())
+    native.setOptions(option("compression", "kBZip2Compression"))
+    val random = new Random(Seed)
+    Seq(1, 2).foreach { _ =>
+      (1 to ValuesToCompact).foreach(n => native.put(s"garbage $n".getBytes, random.nextBytes(1000)))
+      native.flush(new FlushOptions().setWaitForFlush(true))
+    }
+    val compacting = aside(native.compactRange())
+    eventually("a compaction runs")(isCompacting(native))
+    compacting
+  }
+
+  /** An option by the name that RocksDB itself has for it; its Java builder misspells this one. */
+  private def option(name: String, value: String): MutableColumnFamilyOptions = {
+    val texts = classOf[Array[String]]
+    val make = classOf[MutableColumnFamilyOptions].getDeclaredConstructor(texts, texts)
+    make.setAccessible(true)
+    make.newInstance(Array(name), Array(value))
+  }
+
+  private def rocksDBOf(provider: StateStoreProvider): RocksDB =
+    provider.asInstanceOf[RocksDBStateStoreProvider].rocksDB
+
+  private def nativeOf(provider: StateStoreProvider): NativeRocksDB = {
+    val field = classOf[RocksDB].getDeclaredField("db")
+    field.setAccessible(true)
+    field.get(rocksDBOf(provider)).asInstanceOf[NativeRocksDB]
+  }
+
+  private def flush(native: NativeRocksDB): Unit = (1 to FilesUntilCompaction).foreach { n =>
+    native.put(s"garbage $n".getBytes, Array.emptyByteArray)
+    native.flush(new FlushOptions().setWaitForFlush(true))
+  }
+
+  private def filesOf(native: NativeRocksDB): Long =
+    native.getProperty("rocksdb.num-files-at-level0").toLong
+}
