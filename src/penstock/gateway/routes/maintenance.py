@@ -14,8 +14,8 @@ from penstock.gateway.encode import json_answer
 from penstock.log.reading.visible import log_end
 from penstock.log.retention.due import away
 from penstock.model.answers import Collected, Health, ServerDescription
+from penstock.model.protocol import PROTOCOL
 
-PROTOCOL = 1
 COPY_BYTES = 1 << 20
 _LOG = logging.getLogger("penstock.gateway")
 
