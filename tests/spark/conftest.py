@@ -44,6 +44,7 @@ def spark(server: ServerProcess, faults: Path) -> Iterator[SparkSession]:
         conf={
             **QUICK_START,
             **delayed_store("remote20"),
+            **delayed_store("remote80"),
             **delayed_store("faulty", faults=faults),
         },
     )

@@ -18,6 +18,8 @@ Fresh = Callable[[str], str]
 
 
 MODE = "spark.penstock.commit.mode"
+OPERATIONS = 3  # An atomic write is at least create, write and rename.
+BATCHES = 6
 
 
 @pytest.fixture(autouse=True)
@@ -30,10 +32,12 @@ def synchronous(spark: SparkSession, faults: Path) -> Iterator[None]:
     faults.unlink(missing_ok=True)
 
 
-def count_by_key(spark: SparkSession, given: str, made: str, checkpoint: str) -> dict[str, int]:
+def count_by_key(
+    spark: SparkSession, given: str, made: str, checkpoint: str
+) -> list[dict[str, int]]:
     """One AvailableNow run of a stateful query, a commit of its input per batch.
 
-    Returns the least that any batch took for each of its steps: a busy machine makes some long.
+    Returns what each batch took for each of its steps, in milliseconds.
     """
     query = (
         spark.readStream.format("penstock")
@@ -48,8 +52,7 @@ def count_by_key(spark: SparkSession, given: str, made: str, checkpoint: str) ->
         .start(made)
     )
     query.awaitTermination(300)
-    took = [one["durationMs"] for one in query.recentProgress if one["numInputRows"]]
-    return {step: min(one[step] for one in took) for step in (took[0] if took else ())}
+    return [batch["durationMs"] for batch in query.recentProgress if batch["numInputRows"]]
 
 
 def feed(client: Client, stream: str, count: int) -> None:
@@ -65,23 +68,26 @@ def test_a_remote_store_takes_its_declared_time(
     took = count_by_key(spark, given, made, f"remote20://{tmp_path}/checkpoint")
     assert client.read(made).num_rows == 10
     assert (tmp_path / "checkpoint" / "commits" / "0").exists()
-    # An atomic write is at least create, write and rename: 60 ms.
-    assert took["walCommit"] >= 60
-    assert took["commitOffsets"] >= 60
+    for batch in took:
+        assert batch["walCommit"] >= 20 * OPERATIONS
+        assert batch["commitOffsets"] >= 20 * OPERATIONS
 
 
 def test_a_remote_store_is_not_on_the_path_of_a_batch_that_commits_behind(
     spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path
 ) -> None:
     given, made = fresh("given"), fresh("made")
-    for _ in range(6):
+    for _ in range(BATCHES):
         feed(client, given, 10)
     spark.conf.set(MODE, "full")
-    took = count_by_key(spark, given, made, f"remote20://{tmp_path}/checkpoint")
-    assert client.read(made).num_rows == 60
+    took = count_by_key(spark, given, made, f"remote80://{tmp_path}/checkpoint")
+    assert client.read(made).num_rows == 10 * BATCHES
     assert (tmp_path / "checkpoint" / "commits" / "0").exists()
-    assert took["walCommit"] < 60
-    assert took["commitOffsets"] < 60
+    assert len(took) == BATCHES
+    # The store is so slow that a busy machine is not taken for a write on the path, of any batch.
+    for batch in took:
+        assert batch["walCommit"] < 80 * OPERATIONS
+        assert batch["commitOffsets"] < 80 * OPERATIONS
 
 
 @pytest.mark.parametrize("fault", ["fail create", "fail rename", "full"])
