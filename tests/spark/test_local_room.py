@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.client import Client
-from support.processes import wait_until
+from support.servers.processes import wait_until
 
 ROOM = "spark.penstock.local.maxBytes"
 PARTITIONS = "spark.sql.shuffle.partitions"

@@ -11,18 +11,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.client import Client
-from penstock.jvm import gateway
-from support.processes import wait_until
+from penstock.spark import jvm
+from support.servers.processes import wait_until
 
-RESOURCES_CLASS = "penstock.commit.JvmResources"
+RESOURCES_CLASS = "penstock.commit.jvm.JvmResources"
 MODE = "spark.penstock.commit.mode"
 RUNS = 4
 
 
 def holdings() -> dict[str, int]:
     """How much the plug-in has open in this JVM, by kind."""
-    told: dict[str, int] = json.loads(gateway._told_by(RESOURCES_CLASS, "holdingsJson"))
-    return told
+    counts: dict[str, int] = json.loads(jvm._call_static(RESOURCES_CLASS, "holdingsJson"))
+    return counts
 
 
 @pytest.mark.parametrize("mode", ["full", "sync"])

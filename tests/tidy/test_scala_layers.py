@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "commit.channel": {"commit", "wire"},
     "commit.driver": {*BASE, "commit", "commit.channel"},
     "commit.executor": {*BASE, "client", "spark", "checkpoint.location", *COMMIT} - {"commit.jvm"},
-    "commit.jvm": {"words", "wire", "commit", "commit.driver", "commit.executor"},
+    "commit.jvm": {"client", "words", "wire", "commit", "commit.driver", "commit.executor"},
     "query": {*BASE, "client", "spark", "commit.driver", "commit.jvm"},
     "source": {*BASE, "client", "spark", "query"},
     "sink": {*BASE, "client", "spark", "query"},

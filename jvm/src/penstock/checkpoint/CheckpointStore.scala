@@ -2,7 +2,7 @@
 // file manager.
 package penstock.checkpoint
 
-import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, Executor, Executors}
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, Executor}
 
 import scala.util.Try
 
@@ -10,8 +10,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import penstock.{BadCall, Clock}
-import penstock.checkpoint.location.{Prepared, StoreName, WholeFile}
-import penstock.commit.Workers
+import penstock.checkpoint.location.{Prepared, WholeFile}
 import penstock.commit.driver.{Named, PlacedFiles, Store}
 import penstock.query.TaskLog
 import penstock.wire.FileEntry
@@ -25,6 +24,7 @@ private[checkpoint] final class CheckpointStore(
     files: CheckpointFileManager,
     log: Option[TaskLog],
     committed: Long,
+    preparers: Executor,
     clock: Clock)
     extends Store {
   import CheckpointStore._
@@ -101,7 +101,7 @@ private[checkpoint] final class CheckpointStore(
       path,
       CompletableFuture.supplyAsync(
         () => WholeFile.prepare(files, new Path(root, path), bytes),
-        preparing(StoreName.of(root))))
+        preparers))
     ()
   }
 
@@ -122,13 +122,6 @@ private[checkpoint] final class CheckpointStore(
 }
 
 private object CheckpointStore {
-
-  private val byStore = new ConcurrentHashMap[String, Executor]()
-
-  /** Few threads for all queries on a store: a batch has two small files to prepare. */
-  def preparing(store: String): Executor = byStore.computeIfAbsent(
-    store,
-    _ => Executors.newFixedThreadPool(4, Workers.daemons(s"penstock-prepare-$store")))
 
   /** Spark keeps a hundred batches, which no other run gets through in this time. */
   val StoodStillNs: Long = 2L * 1000 * 1000 * 1000

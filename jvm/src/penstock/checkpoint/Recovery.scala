@@ -80,7 +80,9 @@ private[checkpoint] object Recovery extends Logging {
       val resources = JvmResources.here
       resources.localFolder.of(settings)
       val toLog = log.filter(_ => RunningQuery.sinkOf(query) == SinkKind.Log)
-      val store = new CheckpointStore(root, files, toLog, committed, resources.clock)
+      val store =
+        new CheckpointStore(
+          root, files, toLog, committed, resources.pools.preparers(StoreName.of(root)), resources.clock)
       val queue = new ReleaseQueue(
         query,
         run,

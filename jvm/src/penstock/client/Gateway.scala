@@ -145,6 +145,9 @@ object Gateway {
       new Gateway(c, builder.build())
     })
 
+  /** Whoever asks for a server after this opens connections of its own. */
+  private[penstock] def forgetAll(): Unit = open.clear()
+
   private[client] def errorOf(answer: HttpResponse[Array[Byte]]): PenstockException = {
     val error =
       try Json.readTree(answer.body()).path("error")

@@ -1,7 +1,7 @@
 // Scala because: pools of JVM threads flush, upload and copy the state of every task.
 package penstock.commit
 
-import java.util.concurrent.{ConcurrentHashMap, LinkedBlockingQueue, ThreadFactory, ThreadPoolExecutor, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, Executor, ExecutorService, Executors, LinkedBlockingQueue, ThreadFactory, ThreadPoolExecutor, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
@@ -56,6 +56,7 @@ final class WorkerPools {
   import WorkerPools._
 
   private val byLabel = new ConcurrentHashMap[String, Workers]()
+  private val preparersByStore = new ConcurrentHashMap[String, ExecutorService]()
 
   /** What a batch waits for to be committed: in `store`, the log or the store of a location. */
   def releasers(store: String, conf: Configuration): Workers = pool(s"release-$store", conf)
@@ -72,9 +73,17 @@ final class WorkerPools {
   /** Flushes and LSM checkpoints. */
   def committers(conf: Configuration): Workers = pool("commit", conf)
 
+  /** Few threads for all queries on a store: a batch has two small files to prepare. */
+  def preparers(store: String): Executor = preparersByStore.computeIfAbsent(
+    store,
+    _ => Executors.newFixedThreadPool(PreparersPerStore, Workers.daemons(s"penstock-prepare-$store")))
+
   private[commit] def resume(): Unit = byLabel.values.asScala.foreach(_.resume())
 
-  private[commit] def close(): Unit = byLabel.values.asScala.foreach(_.close())
+  private[commit] def close(): Unit = {
+    byLabel.values.asScala.foreach(_.close())
+    preparersByStore.values.asScala.foreach(_.shutdown())
+  }
 
   private def pool(label: String, conf: Configuration, times: Int = 1): Workers =
     byLabel.computeIfAbsent(label, _ => new Workers(label, new CommitSettings(conf).threads * times))
@@ -84,6 +93,7 @@ private object WorkerPools {
 
   /** Copies wait for a store far more than they compute. */
   val CopiersPerThread = 4
+  val PreparersPerStore = 4
 }
 
 object Workers {

@@ -79,7 +79,9 @@ private[commit] final class HeldRun(run: String) {
   }
 
   /** No attempt at a batch that the location has begins any more. */
-  def forgetAttempts(): Unit = attempts.filterInPlace((_, one) => !isCopied(one.stateFile))
+  def forgetAttempts(): Unit = attempts.filterInPlace { (_, together) =>
+    !isCopied(together.stateFile)
+  }
 
   /** Puts a piece that has left a state where it belongs. */
   def moved(piece: HeldPiece, before: HeldPieceState): Unit = {

@@ -121,8 +121,8 @@ private[commit] final class SnapshotAppend(
 
     def all(): Seq[SnapshotFile] = {
       flush()
-      entries.toSeq.map { case (path, those) =>
-        SnapshotFile(path, those.toSeq, sums(path)._1, sums(path)._2)
+      entries.toSeq.map { case (path, parts) =>
+        SnapshotFile(path, parts.toSeq, sums(path)._1, sums(path)._2)
       }
     }
 

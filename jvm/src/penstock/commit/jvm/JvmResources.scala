@@ -12,6 +12,7 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 
 import penstock.Clock
+import penstock.client.Gateway
 import penstock.commit.{Changes, WorkerPools, Workers}
 import penstock.commit.driver.ReleaseQueues
 import penstock.commit.executor._
@@ -97,6 +98,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     (heldState.runs ++ appender.runs ++ copier.runs).foreach(forgetRun)
     pools.close()
     localFolder.close()
+    Gateway.forgetAll()
   }
 
   private def beat(): Unit = {
@@ -131,9 +133,9 @@ object JvmResources {
   /** Closes what is open; whoever asks after that opens it anew. */
   def close(): Unit = {
     val closing = synchronized {
-      val found = opened
+      val before = opened
       opened = None
-      found
+      before
     }
     closing.foreach(_.close())
   }
