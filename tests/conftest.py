@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,11 @@ settings.load_profile("explore" if os.environ.get("PENSTOCK_EXPLORE") else "same
 
 NO_NATS = "skipped, because there is no nats-server here: install Debian's nats-server"
 class_archive.use(os.environ)
+
+# A shell without a terminal starts what is in its background with SIGINT ignored, and children
+# inherit that: the tests that interrupt a command would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -247,23 +247,3 @@ def test_sorted_rows_out_of_order_are_found() -> None:
 def test_every_stage_needs_the_id_of_its_query() -> None:
     with pytest.raises(BadCall, match="no query for q4_changes; give one for each stage of q4"):
         check(named("q4"), Past().client(), {"q4": "id"})
-
-
-def test_rows_that_were_read_before_their_batch_was_committed_are_compared_at_the_end() -> None:
-    query = named("q4")
-    auctions = "id bigint, seller bigint, category bigint, date_time timestamp, expires timestamp"
-    made = past(query, auctions=f"{auctions}, sent_at timestamp", bids=BIDS)
-    opened = {"id": 7, "seller": 1, "category": 10, "date_time": at(1), "expires": at(9)}
-    read = {
-        "auctions": made.append("auctions", [{**opened, "sent_at": at(1_001)}]),
-        "bids": made.append("bids", [bid(7, 2)]),
-    }
-    change = {"auction": 7, "category": 10, "price_change": 100, "auctions_change": 1}
-    shown = made.append("q4_changes", [{**change, "sent_at": at(1_002)}])
-    made.mark("q4", [{"category": 10, "average": 100.0, "sent_at": at(1_002)}], q4_changes=shown)
-    made.mark("q4_changes", [], **read)
-    ids = {stage.name: stage.name for stage in query.stages}
-    assert check(query, made.client(), ids, shows_early=True).is_right
-    assert not check(query, made.client(), ids).is_right
-    made.mark("q4_changes", [], **{**read, "bids": made.append("bids", [bid(7, 3, price=300)])})
-    assert not check(query, made.client(), ids, shows_early=True).is_right

@@ -14,13 +14,6 @@ from penstock_lab.queries import Frames, Query, Stage
 
 BIDS = "bids"
 CATEGORIES = 10
-STATE = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-}
 
 
 def query() -> Query:

@@ -24,10 +24,11 @@ from penstock.errors import TryAgain
 from penstock_lab import oracle
 from penstock_lab.demo import screen
 from penstock_lab.demo.outcome import Outcome, QueryOutcome, latency_ms
-from penstock_lab.demo.queries import BIDS, STATE, query
-from penstock_lab.experiment.children import Late, Sender
+from penstock_lab.demo.queries import BIDS, query
+from penstock_lab.experiment.children import Sender
 from penstock_lab.experiment.outside_reader import LogObserver
-from penstock_lab.processes import output_to, tail
+from penstock_lab.experiment.systems import TUNED
+from penstock_lab.processes import Late, output_to, tail
 from penstock_lab.queries import Stage, start
 from penstock_lab.workloads.load import WORKLOADS, Load
 from penstock_lab.workloads.send import Told
@@ -268,7 +269,7 @@ def _started(folder: Path, console: Console, clock: Clock) -> Iterator[RunningDe
     with contextlib.ExitStack() as closing:
         with _status(console, "starting Spark and a server"), output_to(folder / "spark.log"):
             spark = penstock.session(
-                MASTER, data=folder, app_name="penstock-demo", conf={**STATE, **QUIET}
+                MASTER, data=folder, app_name="penstock-demo", conf={**TUNED, **QUIET}
             )
             closing.callback(_stop_spark, spark, folder)
             spark.sparkContext.setLogLevel("ERROR")

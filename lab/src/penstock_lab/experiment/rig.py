@@ -27,13 +27,14 @@ from penstock.errors import PenstockError, TryAgain
 from penstock.spark import server_process
 from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.checks import Check, with_oracle
-from penstock_lab.experiment.children import Engine, Late, Sender
+from penstock_lab.experiment.children import Engine, Sender
 from penstock_lab.experiment.driver import Drain, Setup, Start, Stop
 from penstock_lab.experiment.outside_reader import FolderObserver, LogObserver, Observer
 from penstock_lab.experiment.plan import Conditions
 from penstock_lab.experiment.query_sets import window_of
 from penstock_lab.experiment.record import Noted
 from penstock_lab.experiment.systems import System, system
+from penstock_lab.processes import Late
 from penstock_lab.queries import Query, named
 from penstock_lab.workloads.load import WORKLOADS
 

@@ -23,8 +23,8 @@ from penstock.client import Client
 from penstock.client.address import no_server, read_server_file
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug, TryAgain
-from penstock_lab.demo.queries import STATE
 from penstock_lab.experiment.phases import Batch, batch_of, timing
+from penstock_lab.experiment.systems import TUNED
 from penstock_lab.experiment.worker import Job, serve
 
 MASTER = "local[2]"
@@ -34,7 +34,7 @@ PARTITIONS = 2
 SPARE_BATCHES = 5
 PAUSE_S = 0.25
 CONF = {
-    **STATE,
+    **TUNED,
     "spark.sql.shuffle.partitions": str(PARTITIONS),
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
     "spark.ui.enabled": "false",

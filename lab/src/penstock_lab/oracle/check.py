@@ -79,7 +79,6 @@ def check(
     *,
     streams: Mapping[str, str] | None = None,
     tables: Mapping[str, pa.Table] | None = None,
-    shows_early: bool = False,
     has_ended: bool = False,
 ) -> Checked:
     """Compare every committed batch of every stage with what DuckDB computes.
@@ -89,10 +88,7 @@ def check(
     ysb. The stages must have read their inputs from the earliest position on, and nothing else may
     have written to their outputs. May be called while they run: what was committed when each
     stage's markers were read is compared. With `has_ended` the stages have worked off their inputs
-    and stopped: rows that no batch has read, or that lie past the last marker, differ too. With
-    `shows_early` rows could be read before their batch was committed, so that no batch says what a
-    later stage had read: the stages must have come to their end, and the chain is compared there
-    alone.
+    and stopped: rows that no batch has read, or that lie past the last marker, differ too.
     """
     missing = [stage.name for stage in query.stages if stage.name not in ids]
     if missing:
@@ -115,10 +111,7 @@ def check(
             if has_ended:
                 checked.add(name, _compare_ends(client, committed))
         if len(past) == 2 and not checked.different:
-            if not shows_early:
-                _check_chain(query, past[0], past[1], streams or {}, checked)
-            elif past[0].batches and past[1].batches:
-                _check_view(query, past[0], past[0].batches[-1].batch, past[1], checked)
+            _check_chain(query, past[0], past[1], streams or {}, checked)
     finally:
         for committed in past:
             committed.close()
@@ -161,14 +154,12 @@ def _check_view(
     upto: int,
     last: Committed,
     checked: Checked,
-    batch: int | None = None,
+    batch: int,
 ) -> None:
-    """The last stage's view after a batch, its last one if none is named, against what the first
-    stage had read up to one of its own."""
+    """The last stage's view after a batch against what the first had read up to one of its own."""
     first.base.execute(f"set variable upto = {upto}")
     true_view: pa.Table = first.base.sql(truth(query)).to_arrow_table()
-    view_batch = last.batches[-1].batch if batch is None else batch
-    compared = compare_view(last.base, last.stage, view_batch, true_view)
+    compared = compare_view(last.base, last.stage, batch, true_view)
     checked.add(last.stage.name, compared)
 
 
