@@ -18,7 +18,7 @@ from penstock.spark.jar import find_jar
 @server_options
 @click.option("--jar", "only_jar", is_flag=True, help="Print the path of the plug-in's jar only.")
 def doctor(only_jar: bool, **server: Any) -> int:
-    """Check Python, Java, PySpark, the plug-in's jar, loopback and the server.
+    """Check Python, Java, PySpark, the plug-in's jar, Spark's settings, loopback and the server.
 
     Each line says what was found, or what to do. PySpark is optional: a machine that runs the log
     needs neither it nor Java. Exits with 1 if anything is missing. With --jar
@@ -34,6 +34,7 @@ def doctor(only_jar: bool, **server: Any) -> int:
         "java": requirements.check_java,
         "pyspark": requirements.check_pyspark,
         "plug-in": requirements.check_jar,
+        "switches": requirements.check_switches,
         "loopback": requirements.check_loopback,
         "server": lambda: requirements.check_server(**server),
     }

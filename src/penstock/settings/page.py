@@ -7,14 +7,23 @@ from collections.abc import Iterable, Iterator
 from penstock.settings import plugin
 from penstock.settings.server import server_settings
 from penstock.settings.setting import GIB, KIB, MIB, Setting
+from penstock.settings.switches import SWITCHES, Scope
 
 HEAD = """\
 # Settings
 
 Written by `python -m penstock.settings > docs/settings.md` from \
-[`settings/server.py`](../src/penstock/settings/server.py) and \
-[`settings/plugin.py`](../src/penstock/settings/plugin.py); a test compares. A value outside its \
-bounds is refused by name."""
+[`settings/server.py`](../src/penstock/settings/server.py), \
+[`settings/plugin.py`](../src/penstock/settings/plugin.py) and \
+[`settings/switches.py`](../src/penstock/settings/switches.py); a test compares. A value \
+outside its bounds is refused by name."""
+
+
+MADE: dict[Scope, str] = {
+    "anywhere": "always",
+    "in one JVM": "for a `local` master",
+    "new JVM": "by `session`, for a `local` master",
+}
 
 
 def settings_page() -> str:
@@ -28,11 +37,16 @@ def settings_page() -> str:
         f"Given with `.option(NAME, VALUE)`. {_connection_options()} may be given here too, and "
         "come before the session's. An unknown option is refused."
     )
+    of_spark = (
+        "Made by `penstock.session`, and by `penstock.attach` where it can, unless you have set "
+        "them: on the builder or in spark-defaults.conf. None changes an answer."
+    )
     parts = [
         HEAD,
         *_section("Of the server", of_server, server_settings()),
         *_section("Of the plug-in", of_plugin, plugin.SESSION_SETTINGS),
         *_section('Of one source or sink, `format("penstock")`', of_format, plugin.OPTIONS),
+        *("## Spark's own, for shorter batches", of_spark, "\n".join(switch_table())),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -47,6 +61,16 @@ def table(settings: Iterable[Setting]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for setting in settings:
         yield f"| `{setting.name}` | {_default(setting)} | {_takes(setting)} | {setting.doc} |"
+
+
+def switch_table() -> Iterator[str]:
+    """One row a switch: its value, Spark's own, where it is made, and what it takes away."""
+    yield "| name | ours | Spark's | made | |"
+    yield "| --- | --- | --- | --- | --- |"
+    for switch in SWITCHES:
+        ours, theirs = f"`{switch.value}`", f"`{switch.spark}`" if switch.spark else "none"
+        made = MADE[switch.scope] + ("; commits of ours only" if switch.needs_our_commit else "")
+        yield f"| `{switch.name}` | {ours} | {theirs} | {made} | {switch.doc} |"
 
 
 def _connection_options() -> str:

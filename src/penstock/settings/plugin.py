@@ -70,6 +70,21 @@ COMMIT_AWAIT_COMPACTION = Setting(
     None, False,
 )  # fmt: skip
 
+BATCH_HADOOP_CONF = Setting(
+    f"{PREFIX}batch.hadoopConf",
+    "`slim`: Hadoop's configuration forgets which file each of its properties came from, which "
+    "Spark would compress and broadcast several times in every batch; the properties stay. "
+    "`spark`: left as it is",
+    None, "slim", choices=("slim", "spark"),
+)  # fmt: skip
+
+BATCH_SWITCHES = Setting(
+    f"{PREFIX}batch.switches",
+    "whether `penstock.session` and `penstock.attach` make the settings of Spark's own that are "
+    "listed [below](#sparks-own-for-shorter-batches)",
+    None, True,
+)  # fmt: skip
+
 LOCAL_DIR = Setting(
     f"{PREFIX}local.dir",
     "folder where state files wait until they are durable; none: Spark's own. Each process makes a "
@@ -95,6 +110,8 @@ SESSION_SETTINGS = (
     COMMIT_BEHIND,
     COMMIT_SNAPSHOTS,
     COMMIT_AWAIT_COMPACTION,
+    BATCH_HADOOP_CONF,
+    BATCH_SWITCHES,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,
 )

@@ -19,8 +19,10 @@ from typing import Any
 from penstock.client import Client
 from penstock.client.address import find
 from penstock.errors import BadCall, PenstockError
+from penstock.settings.switches import SWITCHES
 from penstock.spark.installed import has_pyspark
 from penstock.spark.jar import SPARK_LINE, find_jar, our_version, spark_version
+from penstock.spark.spark_conf import defaults
 
 PYTHON_MIN = (3, 11)
 JAVA_MIN = 17
@@ -71,6 +73,21 @@ def check_jar() -> str:
     if "penstock.Version" not in classes:
         raise _fails(f"{jar.path} has no class penstock.Version; build it again with 'make jar'")
     return f"{jar.version} for Spark {jar.spark}, {len(classes)} classes ({jar.path})"
+
+
+def check_switches() -> str:
+    """Spark settings of this machine that keep a batch longer than it need be. Never a failure."""
+    if not has_pyspark():
+        return "not looked at: only Spark has them"
+    made = defaults()
+    slower = [
+        f"{switch.name} is {made[switch.name]}, and {switch.value} would do: {switch.doc}"
+        for switch in SWITCHES
+        if made.get(switch.name, switch.value) != switch.value
+    ]
+    if slower:
+        return "spark-defaults.conf keeps batches longer: " + "; ".join(slower)
+    return "spark-defaults.conf leaves them to penstock.session and penstock.attach"
 
 
 def check_loopback() -> str:

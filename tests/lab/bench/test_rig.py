@@ -16,11 +16,12 @@ from penstock.client.address import Address
 from penstock.errors import TryAgain
 from penstock_lab.experiment import rig
 from penstock_lab.experiment.checks import Check, Found
-from penstock_lab.experiment.children import Late, Sender
+from penstock_lab.experiment.children import Sender
 from penstock_lab.experiment.driver import Drain, Setup, Start
 from penstock_lab.experiment.plan import plan_of
 from penstock_lab.experiment.query_sets import QUERY_SETS
 from penstock_lab.experiment.record import Noted, Run, run_of
+from penstock_lab.processes import Late
 from penstock_lab.workloads.send import Told
 
 PLAN = msgspec.structs.replace(

@@ -164,3 +164,29 @@ def test_no_jar_is_an_error_that_lists_what_is_there(tmp_path: Path) -> None:
 
 def test_a_jar_lists_its_top_level_classes(plug_in: Path) -> None:
     assert jar.inspect(plug_in).classes() == ["penstock.Version"]
+
+
+def test_settings_that_shorten_a_batch_are_made_unless_the_user_has_made_them() -> None:
+    mine = builder(spark_master="local[2]", spark_sql_ui_explainMode="cost")
+    mine.config("spark.buffer.pageSize", "16m")
+    options = penstock.attach(mine)._options
+    assert options["spark.sql.ui.explainMode"] == "cost"
+    assert options["spark.buffer.pageSize"] == "16m"
+    assert options["spark.broadcast.compress"] == "false"
+    # The JVM of a builder is the user's: only `session` starts one.
+    assert "spark.driver.memory" not in options
+    assert "spark.driver.extraJavaOptions" not in options
+
+
+def test_a_cluster_keeps_its_compression_and_a_commit_of_spark_s_own_its_check() -> None:
+    options = penstock.attach(
+        builder(spark_master="spark://host:7077", spark_penstock_commit_mode="sync")
+    )._options
+    assert "spark.broadcast.compress" not in options
+    assert "spark.sql.streaming.stateStore.commitValidation.enabled" not in options
+    assert options["spark.sql.ui.explainMode"] == "simple"
+
+
+def test_one_setting_leaves_all_of_them_to_spark() -> None:
+    mine = builder(spark_master="local[2]", spark_penstock_batch_switches="false")
+    assert "spark.sql.ui.explainMode" not in penstock.attach(mine)._options

@@ -5,12 +5,17 @@ import java.util.{Collections, Map => JMap}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
-import org.apache.spark.scheduler.{SparkListener, SparkListenerExecutorRemoved}
+import org.apache.spark.scheduler.{
+  SparkListener,
+  SparkListenerExecutorRemoved,
+  SparkListenerJobStart
+}
 import org.apache.spark.sql.penstock.SparkMembers
 
 import penstock.Bug
 import penstock.commit.channel.{JavaBytes, Message}
 import penstock.commit.jvm.JvmResources
+import penstock.settings.Keys
 
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
 private[penstock] final class DriverPart extends DriverPlugin {
@@ -20,8 +25,18 @@ private[penstock] final class DriverPart extends DriverPlugin {
       override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
         JvmResources.here.releases.all.foreach(_.writerLost(removed.executorId))
     })
+    if (Keys.BatchHadoopConf.value(context.getConf.getOption) == "slim") slimConfiguration(context)
     JvmResources.here.releases.driverReady()
     Collections.emptyMap()
+  }
+
+  private def slimConfiguration(context: SparkContext): Unit = {
+    val sources =
+      new ConfigurationSources(context.hadoopConfiguration, SparkMembers.ConfigurationSources)
+    sources.forget()
+    context.addSparkListener(new SparkListener {
+      override def onJobStart(started: SparkListenerJobStart): Unit = { sources.forget(); () }
+    })
   }
 
   /** One thread of the driver serves all executors: the queues answer without waiting. */

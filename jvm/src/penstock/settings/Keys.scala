@@ -21,6 +21,11 @@ object Keys {
   val CommitAwaitCompaction: FlagKey =
     new FlagKey(Prefix + "commit.awaitCompaction", false, BadSetting)
 
+  val BatchHadoopConf: ChoiceKey = choice("batch.hadoopConf", "slim", Seq("slim", "spark"))
+
+  /** Read where a session is made, in Python; here so that it is no unknown setting. */
+  val BatchSwitches: FlagKey = new FlagKey(Prefix + "batch.switches", true, BadSetting)
+
   val LocalDir: TextKey = text("local.dir")
   val LocalMaxBytes: NumberKey = number("local.maxBytes", 1L << 30, "bytes")
 
@@ -29,7 +34,7 @@ object Keys {
 
   val all: Seq[Key[_]] = ofConnection ++ Seq(
     CommitMode, CommitRetrySeconds, CommitBehind, CommitThreads, CommitSnapshots,
-    CommitAwaitCompaction, LocalDir, LocalMaxBytes)
+    CommitAwaitCompaction, BatchHadoopConf, BatchSwitches, LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)

@@ -31,7 +31,7 @@ from penstock_lab.experiment.batch_times import timed
 from penstock_lab.experiment.phases import PHASES, TRIGGER, batch_of
 from penstock_lab.experiment.plan import LOCAL, STORES
 from penstock_lab.experiment.query_sets import query_set_of
-from penstock_lab.experiment.systems import system
+from penstock_lab.experiment.systems import SAME_JVM, system
 from penstock_lab.percentiles import median
 from penstock_lab.processes import end_on_sigterm, output_to
 from penstock_lab.queries import Query, Stage, named, start_stage
@@ -242,6 +242,7 @@ def session_conf(setup: Setup) -> dict[str, str]:
     """The system's settings, what all systems share, every store at hand, and the setup's own."""
     stores = [delayed_store(name) for name in STORES if name != LOCAL]
     return {
+        **SAME_JVM,
         **system(setup.system).conf,
         "spark.sql.shuffle.partitions": str(setup.cores),
         "spark.sql.session.timeZone": "UTC",

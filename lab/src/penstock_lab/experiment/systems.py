@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.errors import BadCall
+from penstock.settings.switches import SWITCHES
 
 PROVIDER = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -16,7 +17,15 @@ CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.e
 NOT_COUNTED = {"spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false"}
 TUNED = {**PROVIDER, CHANGELOG_KEY: "true", **NOT_COUNTED}
 MODE_KEY = "spark.penstock.commit.mode"
-SYNC = {MODE_KEY: "sync"}
+SPARKS_BATCH = {
+    "spark.penstock.batch.switches": "false",
+    "spark.penstock.batch.hadoopConf": "spark",
+}
+"""Batches as Spark makes them, also where only the commit is compared."""
+SYNC = {MODE_KEY: "sync", **SPARKS_BATCH}
+"""Batches and commits as Spark makes them; the session is made the same way for all."""
+SAME_JVM = {switch.name: switch.value for switch in SWITCHES if switch.scope == "new JVM"}
+"""Heap and collector are those of our sessions, whatever is compared."""
 BEHIND = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.PenstockStateStoreProvider"
@@ -24,6 +33,7 @@ BEHIND = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     CHANGELOG_KEY: "true",
     **NOT_COUNTED,
+    **SPARKS_BATCH,
 }
 """What a commit behind the query stands on."""
 

@@ -2,8 +2,12 @@
 package org.apache.spark.sql.penstock
 
 import java.lang.reflect.{AccessibleObject, Field, Method}
+import java.util.{Map => JMap}
 import java.util.concurrent.atomic.AtomicBoolean
 
+import scala.util.Try
+
+import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.execution.streaming.runtime.FileStreamSource
 import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
@@ -40,6 +44,13 @@ object SparkMembers {
     classOf[RocksDB], "shouldForceSnapshot", classOf[AtomicBoolean])
   val LastSnapshotVersion =
     new SparkMethod[RocksDB, Long](classOf[RocksDB], "lastSnapshotVersion", java.lang.Long.TYPE)
+
+  /**
+   * Which file each property of a Hadoop configuration came from. Of Hadoop and not of Spark, and
+   * only ever emptied to save time: where it is missing, nothing is refused.
+   */
+  val ConfigurationSources = new SparkField[Configuration, JMap[String, Array[String]]](
+    classOf[Configuration], "updatingResource", classOf[JMap[_, _]])
 
   private val all: Seq[SparkMember] = Seq(
     FileSinkLog, FileCleaner, NativeStore, NativeStatistics, SnapshotForced, LastSnapshotVersion)
@@ -83,6 +94,9 @@ final class SparkField[A, B](owner: Class[A], name: String, expected: Class[_])
   override protected def typeOf(field: Field): Class[_] = field.getType
 
   def of(instance: A): B = member.get(instance).asInstanceOf[B]
+
+  /** None where this version lacks the field, or keeps nothing in it. */
+  def ifAny(instance: A): Option[B] = Try(of(instance)).toOption.flatMap(Option(_))
 }
 
 final class SparkMethod[A, B](owner: Class[A], name: String, expected: Class[_])
