@@ -15,14 +15,16 @@ from penstock.errors import BadCall, Bug, Damaged, Fenced, PenstockError, TryAga
 if TYPE_CHECKING:
     from penstock.client import Appended, Client, Consumed, Consumer, Followed, Stream
     from penstock.client.default import append, connect, consume, create, follow, read
+    from penstock.observe.batch_ledger import BatchSteps
     from penstock.spark.outputs import Outputs
-    from penstock.spark.session import attach, commit_steps, session, verify
+    from penstock.spark.session import attach, batch_steps, commit_steps, session, verify
 
     __version__: str
 
 __all__ = [
     "Appended",
     "BadCall",
+    "BatchSteps",
     "Bug",
     "Client",
     "Consumed",
@@ -36,6 +38,7 @@ __all__ = [
     "TryAgain",
     "append",
     "attach",
+    "batch_steps",
     "commit_steps",
     "connect",
     "consume",
@@ -53,7 +56,8 @@ _FOUND_IN = {
     "penstock.client": ("Appended", "Client", "Consumed", "Consumer", "Followed", "Stream"),
     "penstock.client.default": ("append", "connect", "consume", "create", "follow", "read"),
     "penstock.spark.outputs": ("Outputs",),
-    "penstock.spark.session": ("attach", "commit_steps", "session", "verify"),
+    "penstock.observe.batch_ledger": ("BatchSteps",),
+    "penstock.spark.session": ("attach", "batch_steps", "commit_steps", "session", "verify"),
 }
 
 

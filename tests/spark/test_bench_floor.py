@@ -27,14 +27,23 @@ def test_every_run_answers_and_the_figures_are_those_of_the_runs(tmp_path: Path)
     assert run(floor.SUITE, SMALL, tmp_path, told.append, Outlet(Console(file=shown), path))
     written = json.loads(path.read_text())
     runs = {record["system"]: record for record in written["runs"]}
-    assert list(runs) == ["fill", "spark", "penstock", "append", "fetch"]
+    assert list(runs) == ["fill", "spark", "spark+switches", "penstock", "append", "fetch"]
     assert len(told) == floor.steps(SMALL) == len(written["runs"])
     figures = written["figures"]
     added = runs["penstock"]["trigger_ms_p50"] - runs["spark"]["trigger_ms_p50"]
     assert figures == {
         "spark_ms_p50": pytest.approx(runs["spark"]["trigger_ms_p50"], abs=1e-3),
+        "spark_switches_ms_p50": pytest.approx(runs["spark+switches"]["trigger_ms_p50"], abs=1e-3),
         "penstock_ms_p50": pytest.approx(runs["penstock"]["trigger_ms_p50"], abs=1e-3),
         "headline.over_spark_ms": pytest.approx(added, abs=1e-3),
+        "headline.vs_spark": pytest.approx(
+            runs["spark"]["trigger_ms_p50"] / runs["penstock"]["trigger_ms_p50"], abs=1e-3
+        ),
+        "headline.ledger_explained": pytest.approx(runs["penstock"]["explained"], abs=1e-3),
+        "headline.requests_per_batch": pytest.approx(runs["penstock"]["requests"], abs=1e-3),
+        "headline.visible_after_batch_ms_p50": pytest.approx(
+            runs["penstock"]["visible_ms_p50"], abs=1e-3
+        ),
         "append_ms_p50": pytest.approx(runs["append"]["append_ms_p50"], abs=1e-3),
         "fetch_mb_per_s": pytest.approx(runs["fetch"]["fetch_mb_per_s"], abs=1e-3),
     }
@@ -45,6 +54,11 @@ def test_every_run_answers_and_the_figures_are_those_of_the_runs(tmp_path: Path)
         # No phase is longer than the batch that it is a part of.
         assert {"walCommit", "addBatch", "commitOffsets"} <= set(record["phases_ms"])
         assert max(record["phases_ms"].values()) <= record["trigger_ms_p99"]
+    assert runs["penstock"]["explained"] > 0.8
+    assert runs["penstock"]["requests"] >= 4
+    assert {"planning", "tasks", "commit", "other"} <= set(runs["penstock"]["wall_ms"])
+    assert runs["penstock"]["task_ms"]["sink"] > 0
+    assert runs["penstock"]["task_ms"]["fetch"] > 0
     assert runs["append"]["appends"] == 200
     # What was filled is what Spark has read: whole entries of so many rows each.
     assert runs["fetch"]["rows"] == runs["fill"]["entries"] * 256

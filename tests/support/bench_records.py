@@ -46,8 +46,17 @@ def floor_runs(spark: list[float], ours: list[float]) -> list[dict[str, Any]]:
     for repeat, (their, our) in enumerate(zip(spark, ours, strict=True)):
         phases = {"walCommit": 40.0}
         runs += [
-            {"system": "penstock", "repeat": repeat, "trigger_ms_p50": our, "phases_ms": phases},
+            {
+                "system": "penstock",
+                "repeat": repeat,
+                "trigger_ms_p50": our,
+                "phases_ms": phases,
+                "explained": 0.95,
+                "requests": 9,
+                "visible_ms_p50": 12.0,
+            },
             {"system": "spark", "repeat": repeat, "trigger_ms_p50": their, "phases_ms": phases},
+            {"system": "spark+switches", "repeat": repeat, "trigger_ms_p50": their - 5},
             {"system": "append", "repeat": repeat, "append_ms_p50": 2.0 + repeat},
             {"system": "fetch", "repeat": repeat, "fetch_mb_per_s": 300.0 + repeat},
         ]

@@ -19,9 +19,10 @@ MAY_IMPORT = {
     "admission": {*WORDS, "model", "log"},
     "gateway": {*WORDS, "model", "log", "admission", "settings"},
     "client": {*WORDS, "model"},
-    "spark": {*WORDS, "client", "settings"},
+    "spark": {*WORDS, "client", "observe", "settings"},
     "checkpoint": {*WORDS, "client", "model"},
     "supervise": WORDS,
+    "observe": WORDS,
     "commit": WORDS,
     "testing": WORDS,
 }

@@ -68,6 +68,15 @@ def commit_steps(query_id: str) -> dict[str, dict[str, float]]:
     return steps
 
 
+def batch_records(query_id: str) -> str:
+    """Records of the last batches of a running query, as the plug-in's JSON."""
+    try:
+        return _call_static(RESOURCES_CLASS, "batchesJson", query_id)
+    except Py4JJavaError:
+        check_loaded("call penstock.session() or penstock.attach() before Spark is started")
+        raise
+
+
 def _call_static(class_name: str, method: str, *arguments: str) -> str:
     """Answer of a static method of the plug-in that takes texts."""
     gateway: Any = SparkContext._gateway

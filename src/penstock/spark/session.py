@@ -14,7 +14,9 @@ from penstock.client import address, default
 from penstock.client.address import Address
 from penstock.client.client import Client
 from penstock.errors import BadCall, TryAgain
+from penstock.observe.batch_ledger import BatchSteps, ledgers
 from penstock.settings import plugin
+from penstock.settings.switches import switches_for
 from penstock.spark import server_process
 from penstock.spark.installed import need_pyspark
 from penstock.spark.jar import find_jar
@@ -70,7 +72,7 @@ def session(
 
     server, own = _server(url, token, ca, data)
     try:
-        attach(builder, url=server.url, token=server.token, ca=server.ca)
+        _attach(builder, server, starts_jvm=not jvm.is_running())
         # Launched here and not by the builder, which would put the token on a command line that
         # every user of the machine can read.
         jvm.launch({k: v for k, v in _options(builder).items() if k != plugin.TOKEN.name})
@@ -97,15 +99,22 @@ def attach(
     """Add the plug-in to a builder, and the address of a server if one is known.
 
     Appends to `spark.jars`, and sets the checkpoint file manager; refuses where that would replace
-    one of yours. Without a server the plug-in still serves checkpoints; `data` asks for the running
-    server of that folder and fails without one. Call `verify(spark)` once Spark has started. On a
-    shared machine mind that Spark puts builder options, the token among them, on the command line
-    of its JVM; `session` does not.
+    one of yours. Settings that you have made stay, here and in spark-defaults.conf. Without a
+    server the plug-in still serves checkpoints; `data` asks for the running server of that folder
+    and fails without one. Call `verify(spark)` once Spark has started. On a shared machine mind
+    that Spark puts builder options, the token among them, on the command line of its JVM; `session`
+    does not.
     """
     need_pyspark()
+    refuse_connect(_options(builder))
+    return _attach(builder, _known_server(url, token, ca, data), starts_jvm=False)
+
+
+def _attach(
+    builder: SparkSession.Builder, server: Address | None, *, starts_jvm: bool
+) -> SparkSession.Builder:
     from penstock.spark import jvm
 
-    refuse_connect(_options(builder))
     jar = find_jar()
     if jvm.is_running():
         jvm.check_loaded(_how_to_start(str(jar.path)))
@@ -127,10 +136,17 @@ def attach(
         "spark.plugins": appended(user_conf.get("spark.plugins"), PLUGIN),
         "spark.sql.extensions": appended(user_conf.get("spark.sql.extensions"), EXTENSIONS),
         FILE_MANAGER_KEY: FILE_MANAGER,
-        **_connection_settings(url, token, ca, data),
+        **({} if server is None else _connection_settings(server)),
         **_state_store_settings(user_conf),
     }
     cores = local_cores(user_conf.get("spark.master"), os.cpu_count() or 1)
+    if user_conf.get(plugin.BATCH_SWITCHES.name, "true").lower() != "false":
+        settings |= switches_for(
+            user_conf,
+            is_local=cores is not None,
+            starts_jvm=starts_jvm,
+            has_our_commit=_has_our_commit(user_conf),
+        )
     if cores is not None:
         settings["spark.sql.shuffle.partitions"] = str(cores)
     settings["spark.ui.showConsoleProgress"] = "false"
@@ -176,6 +192,22 @@ def commit_steps(query: StreamingQuery) -> dict[str, dict[str, float]]:
     return jvm.commit_steps(str(query.id))
 
 
+def batch_steps(query: StreamingQuery) -> list[BatchSteps]:
+    """Ledgers of a running query's last batches, oldest first: where the time of each went.
+
+    `wall_ms` has the steps on the stream's thread and adds up to Spark's `triggerExecution`;
+    `task_ms` splits what tasks did, summed over them; `counters` has requests, collections and the
+    like. Empty for a query that has stopped. Raises BadCall where the query is not one of a JVM
+    with the plug-in.
+    """
+    need_pyspark()
+    from penstock.spark import jvm
+
+    if not jvm.is_running():
+        raise BadCall("no Spark runs in this process; start a query first", code="no_plug_in")
+    return ledgers(jvm.batch_records(str(query.id)))
+
+
 def _server(
     url: str | None, token: str | None, ca: str | None, data: str | Path | None
 ) -> tuple[Address, server_process.OwnServer | None]:
@@ -199,27 +231,35 @@ def _server(
     return own.address, own
 
 
-def _connection_settings(
+def _known_server(
     url: str | None, token: str | None, ca: str | None, data: str | Path | None
-) -> dict[str, str]:
+) -> Address | None:
+    """The server that was named, or that runs; None if none was named and none runs."""
     if url is not None or (data is None and address.from_environment() is not None):
         server = address.find(url, token, ca)
     else:
         server = server_process.running(Path(data if data is not None else address.DATA_DEFAULT))
-    if server is None:
-        if data is not None:
-            raise address.no_server(data)
-        return {}
+    if server is None and data is not None:
+        raise address.no_server(data)
+    return server
+
+
+def _connection_settings(server: Address) -> dict[str, str]:
     named = {plugin.URL.name: server.url, plugin.TOKEN.name: server.token}
     return named if server.ca is None else {**named, plugin.CA.name: server.ca}
 
 
+def _has_our_commit(user_conf: Mapping[str, str]) -> bool:
+    """Whether commits follow behind the query, over the provider that they need."""
+    return (
+        user_conf.get(plugin.COMMIT_MODE.name) != "sync"
+        and user_conf.get(PROVIDER_KEY, PROVIDER) in PROVIDERS
+    )
+
+
 def _state_store_settings(user_conf: Mapping[str, str]) -> dict[str, str]:
     """Settings of the state store that a commit behind the query needs, where none is set."""
-    if (
-        user_conf.get(plugin.COMMIT_MODE.name) == "sync"
-        or user_conf.get(PROVIDER_KEY, PROVIDER) not in PROVIDERS
-    ):
+    if not _has_our_commit(user_conf):
         return {}
     settings = {
         PROVIDER_KEY: PROVIDER,

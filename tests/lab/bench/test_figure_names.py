@@ -31,8 +31,13 @@ def joined(*parts: Iterable[str]) -> set[str]:
 def test_names_of_floor() -> None:
     assert floor_names() == {
         "spark_ms_p50",
+        "spark_switches_ms_p50",
         "penstock_ms_p50",
         "headline.over_spark_ms",
+        "headline.vs_spark",
+        "headline.ledger_explained",
+        "headline.requests_per_batch",
+        "headline.visible_after_batch_ms_p50",
         "append_ms_p50",
         "fetch_mb_per_s",
     }

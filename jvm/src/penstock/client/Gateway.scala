@@ -52,7 +52,8 @@ final class Gateway private (connection: Connection, http: HttpClient) {
 
   /** Starts a GET; `settle` waits for it, and repeats it if it failed for a passing reason. */
   def startFetch(path: String): CompletableFuture[HttpResponse[Array[Byte]]] =
-    http.sendAsync(request(path).header("Accept", ArrowType).GET().build(), bytes)
+    requests.counted(
+      http.sendAsync(request(path).header("Accept", ArrowType).GET().build(), bytes))
 
   def settle(
       path: String,
@@ -82,7 +83,7 @@ final class Gateway private (connection: Connection, http: HttpClient) {
     @tailrec def attempt(): HttpResponse[Array[Byte]] = {
       val outcome =
         try {
-          val answer = http.send(sent, bytes)
+          val answer = requests.timed(http.send(sent, bytes))
           if (answer.statusCode() < 400) Right(sameProtocol(answer)) else Left(errorOf(answer))
         } catch {
           case e: IOException => Left(unreachable(e))
@@ -132,6 +133,9 @@ object Gateway {
   private val PauseMsMax = 1000L
   private val bytes = HttpResponse.BodyHandlers.ofByteArray()
   private val open = new ConcurrentHashMap[Connection, Gateway]()
+
+  /** Those of this JVM to all servers. */
+  val requests = new RequestTotals(Clock.System)
 
   /** One client per server and JVM: connections are kept and shared by all queries and tasks. */
   def to(connection: Connection): Gateway = open.computeIfAbsent(

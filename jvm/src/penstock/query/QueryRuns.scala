@@ -57,6 +57,10 @@ object QueryRuns {
           "starts one, penstock.attach(builder, url=...) names one"))
   }
 
+  /** The tasks of a batch have appended their rows; summed, their requests took so long. */
+  private[penstock] def appended(query: String, batch: Long, ns: Long): Unit =
+    JvmResources.here.batches.appended(query, batch, ns)
+
   /** The task log of the query whose stream thread is calling. */
   def logOfThisThread: Option[TaskLog] = ofThisThread.flatMap(_.log)
 

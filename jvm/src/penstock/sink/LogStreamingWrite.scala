@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactor
 
 import penstock.Failpoint
 import penstock.client.Gateway
-import penstock.query.TaskLog
+import penstock.query.{QueryRuns, TaskLog}
 import penstock.wire.{Write => TaskWrite}
 
 /**
@@ -25,6 +25,7 @@ final class LogStreamingWrite(plan: WritePlan, run: TaskLog, mode: String) exten
   override def commit(batch: Long, messages: Array[WriterCommitMessage]): Unit = {
     Failpoint.reach("after_appends", run.query, batch)
     run.seal(batch, Winners.of(messages), mode)
+    QueryRuns.appended(run.query, batch, Winners.tookNs(messages))
   }
 
   override def abort(batch: Long, messages: Array[WriterCommitMessage]): Unit = ()
@@ -50,7 +51,10 @@ final class LogBatchWrite(plan: WritePlan) extends BatchWrite {
 
 private object Winners {
   def of(messages: Array[WriterCommitMessage]): Seq[TaskWrite] =
-    messages.toSeq.collect { case Appended(writes) => writes }.flatten
+    messages.toSeq.collect { case Appended(writes, _) => writes }.flatten
+
+  def tookNs(messages: Array[WriterCommitMessage]): Long =
+    messages.iterator.collect { case Appended(_, tookNs) => tookNs }.sum
 }
 
 private final class StreamingWriterFactory(plan: WritePlan) extends StreamingDataWriterFactory {

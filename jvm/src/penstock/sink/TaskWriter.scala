@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.StructType
 
-import penstock.Failpoint
+import penstock.{Clock, Failpoint}
 import penstock.client.Gateway
 import penstock.settings.Connection
 import penstock.wire.{Stamp, Write}
@@ -37,7 +37,7 @@ final case class WritePlan(
     instance: Long)
 
 /** What a task attempt appended; reaches the driver only if the attempt succeeded. */
-final case class Appended(writes: Seq[Write]) extends WriterCommitMessage
+final case class Appended(writes: Seq[Write], tookNs: Long) extends WriterCommitMessage
 
 /**
  * Appends one task attempt's rows as pending entries: invisible until a marker names them, so an
@@ -62,8 +62,10 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
     Failpoint.reach("mid_task", plan.query, batch)
   }
 
-  override def commit(): WriterCommitMessage =
-    Appended(writers.toSeq.map(_.finish()).filter(_.entries.nonEmpty))
+  override def commit(): WriterCommitMessage = {
+    val writes = writers.toSeq.map(_.finish()).filter(_.entries.nonEmpty)
+    Appended(writes, writers.iterator.map(_.appendedNs).sum)
+  }
 
   override def abort(): Unit = ()
 
@@ -82,6 +84,7 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
   private val buffers = new Array[RowBuffer](target.substreams)
   private val appended = mutable.ArrayBuffer.empty[Long]
   private var rowsSinceFlush = 0
+  private var tookNs = 0L
   private var turn = stamp.partition % target.substreams
 
   def write(row: InternalRow): Unit = {
@@ -91,6 +94,9 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
     rowsSinceFlush += 1
     if (rowsSinceFlush % RowsBetweenChecks == 0 && bufferedBytes >= FlushBytes) flush()
   }
+
+  /** How long its requests took. */
+  def appendedNs: Long = tookNs
 
   def finish(): Write = {
     flush()
@@ -115,7 +121,9 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
       filled.foreach(k => buffers(k).drainTo(channel))
       channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
       channel.writeIntLittleEndian(0)
+      val start = Clock.System.nanos
       appended ++= gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray)
+      tookNs += Clock.System.nanos - start
       rowsSinceFlush = 0
       turn = (turn + 1) % target.substreams
     }

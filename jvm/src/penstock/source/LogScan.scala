@@ -1,12 +1,14 @@
 // Scala because: it implements Spark's Scan, and its partitions travel inside tasks.
 package penstock.source
 
+import org.apache.spark.sql.connector.metric.CustomMetric
 import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReaderFactory, Scan}
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.StructType
 
 import penstock.client.Gateway
+import penstock.observe.FetchTime
 import penstock.settings.{Connection, ReadOptions, Start}
 import penstock.wire.StreamInfo
 
@@ -15,6 +17,8 @@ final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptio
   override def readSchema(): StructType = ArrowBridge.sparkSchema(info.schema)
 
   override def description(): String = s"penstock:${info.name}"
+
+  override def supportedCustomMetrics(): Array[CustomMetric] = Array(new FetchTime)
 
   override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream =
     new LogMicroBatchStream(connection, info, options, checkpointLocation)

@@ -11,12 +11,14 @@ import org.apache.arrow.memory.BufferAllocator
 import org.apache.arrow.vector.ipc.ArrowStreamReader
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
 import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
 
-import penstock.BadCall
+import penstock.{BadCall, Clock}
 import penstock.client.Gateway
+import penstock.observe.FetchTime
 import penstock.settings.Connection
 
 /** Readers of substreams, always columnar: the log's Arrow goes to Spark as it is. */
@@ -49,6 +51,10 @@ private final class SubstreamReader(
   private val allocator = ArrowBridge.allocator(s"penstock-read-${partition.substream}")
   private var ahead: Option[AskedPage] = firstPage(partition.range)
   private var page: Option[Page] = None
+  private var waitedNs = 0L
+
+  override def currentMetricsValues(): Array[CustomTaskMetric] =
+    Array(FetchTime.Waited(waitedNs))
 
   override def next(): Boolean = {
     var loaded = page.exists(_.next())
@@ -82,7 +88,9 @@ private final class SubstreamReader(
   /** Waits for a page, and asks for the one after it before anyone reads this one. */
   private def nextPage(asked: AskedPage): Option[Page] =
     try {
+      val start = Clock.System.nanos
       val answer = gateway.settle(asked.path, asked.answer)
+      waitedNs += Clock.System.nanos - start
       val cursor = answer.headers().firstValue(Gateway.CursorHeader)
       ahead =
         if (cursor.isPresent) {

@@ -7,8 +7,10 @@ differ. `spark` reads Spark's own generator and writes nowhere, which is the lea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -23,9 +25,12 @@ from penstock.client import Client
 from penstock.client.address import no_server, read_server_file
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug, TryAgain
+from penstock.observe.batch_ledger import BatchSteps, medians
+from penstock.settings.switches import SWITCHES
 from penstock_lab.experiment.phases import Batch, batch_of, timing
-from penstock_lab.experiment.systems import TUNED
+from penstock_lab.experiment.systems import SAME_JVM, TUNED
 from penstock_lab.experiment.worker import Job, serve
+from penstock_lab.percentiles import median
 
 MASTER = "local[2]"
 ROWS = 5_000
@@ -35,6 +40,7 @@ SPARE_BATCHES = 5
 PAUSE_S = 0.25
 CONF = {
     **TUNED,
+    **SAME_JVM,
     "spark.sql.shuffle.partitions": str(PARTITIONS),
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
     "spark.ui.enabled": "false",
@@ -60,14 +66,22 @@ def main(job: Job) -> dict[str, Any]:
     run = msgspec.convert(job.options, Run)
     measure: Callable[[Run, Path], dict[str, Any]] = {
         "spark": on_spark,
+        "spark+switches": on_switched_spark,
         "penstock": on_penstock,
     }[job.system]
     return measure(run, job.path)
 
 
-def on_spark(run: Run, folder: Path) -> dict[str, Any]:
+def on_switched_spark(run: Run, folder: Path) -> dict[str, Any]:
+    """Spark without the jar, with the settings of its own that our sessions make."""
+    return on_spark(run, folder, {switch.name: switch.value for switch in SWITCHES})
+
+
+def on_spark(
+    run: Run, folder: Path, conf: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     builder = SparkSession.builder.master(MASTER).appName("floor")
-    for key, value in CONF.items():
+    for key, value in {**conf, **CONF}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     try:
@@ -98,10 +112,16 @@ def on_penstock(run: Run, folder: Path) -> dict[str, Any]:
         client.create(OUTPUT, "key bigint, count bigint", substreams=PARTITIONS, key="key")
         numbers = spark.readStream.format("penstock").option("maxRowsPerTrigger", ROWS).load(INPUT)
         query = _start(counted(numbers), folder, "penstock", OUTPUT)
-        batches = wait_for(query, run)
+        ledgers: list[BatchSteps] = []
+        batches = wait_for(query, run, lambda: ledgers.extend(penstock.batch_steps(query)))
         check_state(spark, folder, batches)
         check_output(client.read(OUTPUT), batches)
-        return _answer(run, batches)
+        ends = batch_ends_ms(query)
+        return {
+            **_answer(run, batches),
+            **ledger_figures([ledger for ledger in ledgers if ledger.batch >= run.warm_up]),
+            "visible_ms_p50": visible_after_ms(client.markers(str(query.id)), ends, run.warm_up),
+        }
     finally:
         spark.stop()
 
@@ -128,7 +148,45 @@ def _start(counts: DataFrame, folder: Path, sink: str, stream: str | None) -> St
     )
 
 
-def wait_for(query: StreamingQuery, run: Run, clock: Clock = SYSTEM_CLOCK) -> list[Batch]:
+def ledger_figures(ledgers: Sequence[BatchSteps]) -> dict[str, Any]:
+    """Steps of the measured batches and what they explain, for the result file."""
+    return {
+        "explained": median([ledger.explained for ledger in ledgers]),
+        "requests": median([ledger.counters["requests"] for ledger in ledgers]),
+        "wall_ms": medians(ledgers, "wall_ms"),
+        "task_ms": medians(ledgers, "task_ms"),
+        "counters": medians(ledgers, "counters"),
+    }
+
+
+def batch_ends_ms(query: StreamingQuery) -> dict[int, float]:
+    """The moment at which each reported batch was over for Spark."""
+    return {
+        int(progress["batchId"]): datetime.fromisoformat(progress["timestamp"]).timestamp() * 1000
+        + int(progress["durationMs"]["triggerExecution"])
+        for progress in query.recentProgress
+    }
+
+
+def visible_after_ms(
+    markers: Sequence[Mapping[str, Any]], ends: Mapping[int, float], first: int
+) -> float | None:
+    """The median time from the end of a batch to its marker, from batch `first` on."""
+    return median(
+        [
+            max(0.0, marker["arrived_at_ms"] - ends[marker["batch"]])
+            for marker in markers
+            if marker["batch"] >= first and marker["batch"] in ends
+        ]
+    )
+
+
+def wait_for(
+    query: StreamingQuery,
+    run: Run,
+    before_stop: Callable[[], None] = lambda: None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> list[Batch]:
     """The batches reported once there are enough of them; the query is stopped by then."""
     until = clock.monotonic_s() + run.timeout_s
     while clock.monotonic_s() < until and query.isActive:
@@ -138,6 +196,7 @@ def wait_for(query: StreamingQuery, run: Run, clock: Clock = SYSTEM_CLOCK) -> li
         clock.sleep(PAUSE_S)
     failed = query.exception()
     batches = [batch_of(progress) for progress in query.recentProgress]
+    before_stop()
     query.stop()
     if failed is not None or len(batches) < run.total:
         raise TryAgain(

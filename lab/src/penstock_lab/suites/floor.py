@@ -7,6 +7,7 @@ minute of the machine nor what the other left in memory falls on one of them onl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ from penstock_lab.percentiles import median
 
 BATCH_WORKER = "penstock_lab.measure.micro_batches"
 LOG_WORKER = "penstock_lab.measure.log_floor"
-SYSTEMS = ("spark", "penstock")
+SYSTEMS = ("spark", "spark+switches", "penstock")
 Record: TypeAlias = dict[str, Any]
 RUN_TIMEOUT_S = 240.0
 
@@ -49,7 +50,7 @@ def plan_of(*, quick: bool = False) -> Size:
 
 
 def steps(size: Size) -> int:
-    return 1 + 4 * size.repeats
+    return 1 + (len(SYSTEMS) + 2) * size.repeats
 
 
 def runs(size: Size, folder: Path, _tell: Tell) -> Steps[Record]:
@@ -102,8 +103,13 @@ def settings(size: Size) -> dict[str, Any]:
 def figures(size: Size, records: Sequence[Record]) -> list[Figure]:
     """The figures of all repeats. What Penstock adds is taken within each repeat, then its median:
     runs that were neighbours in time are compared, not the luckiest of each kind."""
-    spark, ours = (_by_repeat(records, system, "trigger_ms_p50") for system in SYSTEMS)
+    spark, switched, ours = (_by_repeat(records, system, "trigger_ms_p50") for system in SYSTEMS)
     over = [ours[repeat] - spark[repeat] for repeat in spark if repeat in ours]
+    times = [spark[repeat] / ours[repeat] for repeat in spark if repeat in ours]
+    explained, requests, visible = (
+        _by_repeat(records, "penstock", key).values()
+        for key in ("explained", "requests", "visible_ms_p50")
+    )
     appends = _by_repeat(records, "append", "append_ms_p50")
     fetches = _by_repeat(records, "fetch", "fetch_mb_per_s")
     return [
@@ -111,10 +117,20 @@ def figures(size: Size, records: Sequence[Record]) -> list[Figure]:
         for name, unit, what, repeats, goal in (
             ("spark_ms_p50", "ms", "stateful batch, Spark's rate source, no sink",
              spark.values(), None),
+            ("spark_switches_ms_p50", "ms", "the same with the settings that our sessions make",
+             switched.values(), None),
             ("penstock_ms_p50", "ms", "same batch from the log, committed to the log",
              ours.values(), None),
             ("headline.over_spark_ms", "ms", "what the log and its commit add",
              over, Goal("at most", 40)),
+            ("headline.vs_spark", "x", "Spark's batch over ours",
+             times, Goal("at least", 2)),
+            ("headline.ledger_explained", "", "share of a batch that its ledger explains",
+             explained, Goal("at least", 0.9)),
+            ("headline.requests_per_batch", "", "requests of driver and executors per batch",
+             requests, Goal("at most", 4)),
+            ("headline.visible_after_batch_ms_p50", "ms", "end of a batch to its marker",
+             visible, Goal("at most", 10)),
             ("append_ms_p50", "ms", "durable append of 100 KB from Python",
              appends.values(), Goal("under", 3)),
             ("fetch_mb_per_s", "MB/s", "one substream into Spark",
@@ -126,7 +142,8 @@ def figures(size: Size, records: Sequence[Record]) -> list[Figure]:
 
 def _by_repeat(records: Sequence[Record], system: str, key: str) -> dict[int, float]:
     mine = [record for record in records if record["system"] == system]
-    return {r["repeat"]: float(r[key]) for r in sorted(mine, key=lambda r: int(r["repeat"]))}
+    ordered = sorted(mine, key=lambda record: int(record["repeat"]))
+    return {record["repeat"]: float(record[key]) for record in ordered if key in record}
 
 
 def phases(records: Sequence[Record]) -> dict[str, dict[str, float]]:
@@ -157,6 +174,37 @@ def show(
     for phase, by_system in phases(records).items():
         table.add_row(phase, *(f"{by_system.get(system, 0):,.0f}" for system in SYSTEMS))
     console.print(table)
+    console.print(ledger_table(records))
+
+
+def ledger_table(records: Sequence[Record]) -> Table:
+    """Medians of the ledgers of our batches: on the stream's thread, and within tasks."""
+    ours = [record for record in records if "wall_ms" in record]
+    table = Table(
+        title="the ledger of our batch (medians)",
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        pad_edge=False,
+    )
+    for head in ("on the stream's thread", "ms"), ("in tasks, summed", "ms"), ("counted", ""):
+        table.add_column(head[0])
+        table.add_column(head[1], justify="right")
+    columns = [
+        [
+            (step, median([record[part][step] for record in ours if step in record[part]]) or 0.0)
+            for step in (ours[0][part] if ours else {})
+        ]
+        for part in ("wall_ms", "task_ms", "counters")
+    ]
+    for steps in zip_longest(*columns, fillvalue=None):
+        table.add_row(
+            *(text for step in steps for text in (("", "") if step is None else _shown(*step)))
+        )
+    return table
+
+
+def _shown(step: str, value: float) -> tuple[str, str]:
+    return step, f"{value:,.1f}" if value < 10 else f"{value:,.0f}"
 
 
 SUITE: Suite[Size, Record] = Suite(

@@ -16,6 +16,7 @@ import penstock.client.Gateway
 import penstock.commit.{Changes, WorkerPools, Workers}
 import penstock.commit.driver.ReleaseQueues
 import penstock.commit.executor._
+import penstock.observe.BatchRecords
 import penstock.wire.Json
 
 /**
@@ -41,6 +42,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val heldState = new HeldState(this)
   val copier = new Copier(this)
   private[commit] val appender = new Appender(this)
+  val batches = new BatchRecords
   private val closersByRun = new ConcurrentHashMap[String, () => Unit]()
   @volatile private var watched: Option[SparkContext] = None
   @volatile private var isClosed = false
@@ -55,6 +57,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   /** Runs of this application end when their queries terminate. */
   def watch(context: SparkContext): Unit = synchronized {
     if (!watched.contains(context)) {
+      context.addSparkListener(batches)
       context.addSparkListener(new TerminationListener(this))
       watched = Some(context)
     }
@@ -90,6 +93,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     "runs with state" -> heldState.runs.size.toLong,
     "bytes of state" -> heldState.heldBytes,
     "runs with an appender" -> appender.runs.size.toLong,
+    "batches remembered" -> batches.size.toLong,
     "runs waited for" -> copier.runs.size.toLong)
 
   private[commit] def close(): Unit = {
@@ -142,6 +146,9 @@ object JvmResources {
 
   /** The steps of the newest run of a query on this driver, as JSON. */
   def stepsJson(query: String): String = here.releases.stepsOf(query)
+
+  /** What Spark reported of the last batches of a query on this driver, as JSON. */
+  def batchesJson(query: String): String = here.batches.json(query)
 
   /** The holdings of this JVM as JSON, for tests. */
   def holdingsJson: String = {

@@ -1,0 +1,70 @@
+"""The ledger of real batches: it adds up, names what the plug-in does, and ends with the query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.client import Client
+from support.servers.processes import wait_until
+
+
+def test_the_steps_of_a_stateful_query_add_up_batch_by_batch(
+    spark: SparkSession, client: Client, fresh: Callable[[str], str], checkpoint: str
+) -> None:
+    numbers, counts = fresh("numbers"), fresh("counts")
+    client.create(numbers, "n bigint", substreams=2)
+    client.create(counts, "k bigint, count bigint", substreams=2)
+    rows = spark.readStream.format("penstock").load(numbers)
+    query = (
+        rows.groupBy((rows.n % 10).alias("k"))
+        .count()
+        .writeStream.format("penstock")
+        .outputMode("update")
+        .option("checkpointLocation", checkpoint)
+        .start(counts)
+    )
+    try:
+        for batch in range(3):
+            client.append(numbers, [{"n": 100 * batch + n} for n in range(100)])
+            query.processAllAvailable()
+        # Spark tells its listeners on a thread of their own.
+        wait_until("three ledgers", lambda: len(penstock.batch_steps(query)) >= 3)
+        ledgers = penstock.batch_steps(query)
+    finally:
+        query.stop()
+    assert [ledger.batch for ledger in ledgers] == list(range(len(ledgers)))
+    assert sum(ledger.rows for ledger in ledgers) == 300
+    progress = {p["batchId"]: p["durationMs"]["triggerExecution"] for p in query.recentProgress}
+    for ledger in ledgers:
+        assert ledger.trigger_ms == progress[ledger.batch]
+        # Spark rounds each of its phases to a millisecond.
+        assert sum(ledger.wall_ms.values()) == pytest.approx(ledger.trigger_ms, abs=8)
+        assert ledger.explained > 0.8
+        assert ledger.counters["tasks"] == 4
+        assert ledger.wall_ms["tasks"] > 0
+        assert ledger.counters["broadcast bytes"] > 1_000
+    last = ledgers[-1]
+    assert last.task_ms["sink"] > 0
+    assert last.task_ms["fetch"] > 0
+    assert last.counters["requests"] >= 4
+    assert last.counters["request ms"] > 0
+    wait_until("the end of the query", lambda: penstock.batch_steps(query) == [])
+
+
+def test_a_query_without_the_log_has_a_ledger_too(
+    spark: SparkSession, fresh: Callable[[str], str], checkpoint: str
+) -> None:
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    query = rate.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+    try:
+        wait_until("a ledger", lambda: penstock.batch_steps(query) != [])
+        first = penstock.batch_steps(query)[0]
+    finally:
+        query.stop()
+    assert (first.batch, first.rows) == (0, 10)
+    assert first.wall_ms["planning"] > 0
+    assert first.task_ms["sink"] == 0
