@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from penstock.log.contract import Entry, Head
 from penstock.log.plan import ProducerRecord
+from penstock.log.rules import Rules
 from penstock.log.state import (
     Commit,
     ConsumerRecord,
@@ -38,6 +39,11 @@ class View(Protocol):
     def places(self, count: int) -> tuple[Place, ...]:
         """The places of the entries that the operation decided on puts, in order: `count` is how
         many it has. They increase, with others' places between them perhaps."""
+        ...
+
+    @property
+    def rules(self) -> Rules:
+        """What the operation is decided by, as all servers do."""
         ...
 
     @property

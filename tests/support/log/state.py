@@ -12,6 +12,7 @@ from penstock.log.contract import Entry, Head
 from penstock.log.decide import decide
 from penstock.log.operations import Operation
 from penstock.log.plan import Plan, ProducerRecord
+from penstock.log.rules import Rules
 from penstock.log.state import (
     Commit,
     ConsumerRecord,
@@ -27,6 +28,7 @@ from penstock.log.view import Place
 from penstock.model.ids import BEFORE_ALL, BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
 FIRST = Lsn(1)
+NEWEST_RULES = Rules()
 
 
 @dataclass
@@ -36,6 +38,7 @@ class State:
     next_lsn: Lsn = FIRST
     next_stream_id: int = 1
     now_ms: int = 1_000
+    rules: Rules = NEWEST_RULES
     streams: dict[StreamName, StreamRecord] = field(default_factory=dict)
     last_commits: dict[int, Commit] = field(default_factory=dict)
     producers: dict[tuple[int, str], ProducerRecord] = field(default_factory=dict)

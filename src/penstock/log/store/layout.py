@@ -23,7 +23,8 @@
     parts          lsn                          -> part of an operation that is not complete yet
     parts_of       publisher, number, index     -> lsn of that part
     published      publisher, number            -> lsn of the operation's last message
-    subjects       subject of a task log        -> lsn of its last message
+    subjects       subject of a task log, or the
+                   digest of a long one         -> lsn of its last message
     counters       name                         -> number
 
 Folders written before format 5 may hold two more tables, `aligned` and `barriers`, which are left
@@ -36,6 +37,7 @@ payload's checksum, so a payload in the wrong place is noticed too.
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from typing import Any
 
@@ -46,7 +48,7 @@ import xxhash
 from penstock.errors import Damaged
 from penstock.log.contract import Entry, Head
 from penstock.model.answers import Appended
-from penstock.model.ids import Lsn
+from penstock.model.ids import KEY_BYTES_MAX, Lsn
 
 TABLES = (
     "entries",
@@ -187,6 +189,12 @@ def consumer_key(reader: str, name: str, stream: str) -> bytes:
 
 def recorded_key(producer: str, seq: int) -> bytes:
     return producer.encode("utf-8") + b"\x00" + _LSN.pack(seq)
+
+
+def subject_key(subject: str) -> bytes:
+    """A subject can be longer than a key: names are escaped in it, and anybody may publish."""
+    key = subject.encode("utf-8")
+    return key if len(key) <= KEY_BYTES_MAX else b"\x00" + hashlib.blake2b(key).digest()
 
 
 def encode_entry(entry: Entry) -> bytes:

@@ -9,6 +9,8 @@ The order of each round, and why:
    what a predecessor in the group wrote;
 4. say which streams show something new, then answer everyone.
 
+If applying a plan fails, the group is decided again with each operation in a transaction of its
+own within the group's: the one that cannot be carried out is refused, and its neighbours are not.
 If the commit fails, nothing of the group took place and every operation in it is told so.
 """
 
@@ -29,9 +31,9 @@ import lmdb
 
 from penstock.clock import Clock
 from penstock.errors import Bug, PenstockError, TryAgain
-from penstock.log.backends.outcomes import News, decided, unanswered
+from penstock.log.backends.outcomes import News, carry_out, failed, is_local, unanswered
 from penstock.log.operations import Operation, payload_bytes
-from penstock.log.store.apply import Effects
+from penstock.log.rules import Rules
 from penstock.log.store.layout import Tables
 from penstock.log.store.view import StoreView
 from penstock.settings.server import Settings
@@ -40,6 +42,7 @@ _LOG = logging.getLogger("penstock.log")
 _FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
 
 OnNews = Callable[[News], None]
+CarryOut = Callable[[lmdb.Transaction, Operation, News], Any]
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Writer:
         self._tables = tables
         self._folder = folder
         self._settings = settings
+        self._rules = Rules.of(settings)
         self._clock = clock
         self._on_news = on_news
         self._queue: deque[Waiting] = deque()
@@ -129,7 +133,7 @@ class Writer:
 
     def _write(self, group: list[Waiting]) -> None:
         try:
-            outcomes, news = self._transact(group)
+            outcomes, news = self._transacted(group)
         except Exception as error:
             refusal = self._failure(error)
             for waiting in group:
@@ -145,27 +149,40 @@ class Writer:
             else:
                 waiting.future.set_result(outcome)
 
-    def _transact(self, group: list[Waiting]) -> tuple[list[Any], News]:
-        outcomes: list[Any] = []
+    def _transacted(self, group: list[Waiting]) -> tuple[list[Any], News]:
+        try:
+            return self._transact(group, self._carry_out)
+        except Exception as error:
+            if is_local(error):
+                raise
+            return self._transact(group, self._carry_out_apart)
+
+    def _transact(self, group: list[Waiting], carry_out: CarryOut) -> tuple[list[Any], News]:
         news = News()
         txn = self._env.begin(write=True, buffers=True)
         try:
-            view = StoreView(txn, self._tables, self._clock.wall_ms())
-            effects = Effects(view, self._settings.producers_max)
-            for waiting in group:
-                plan = decided(waiting.operation, view)
-                if isinstance(plan, PenstockError):
-                    outcomes.append(plan)
-                    continue
-                if plan.changes:
-                    effects.apply(plan)
-                    news.add(plan)
-                outcomes.append(plan.answer)
+            outcomes = [carry_out(txn, waiting.operation, news) for waiting in group]
             if news.changed:
                 txn.commit()
         finally:
             txn.abort()
         return outcomes, news
+
+    def _carry_out(self, txn: lmdb.Transaction, operation: Operation, news: News) -> Any:
+        view = StoreView(txn, self._tables, self._clock.wall_ms(), rules=self._rules)
+        return carry_out(operation, view, news)
+
+    def _carry_out_apart(self, txn: lmdb.Transaction, operation: Operation, news: News) -> Any:
+        within = self._env.begin(write=True, buffers=True, parent=txn)
+        try:
+            outcome = self._carry_out(within, operation, news)
+            within.commit()
+        except Exception as error:
+            within.abort()
+            if is_local(error):
+                raise
+            return failed("applying", operation, error)
+        return outcome
 
     def _failure(self, error: Exception) -> PenstockError:
         """Why a group was not written, in a sentence for its callers."""

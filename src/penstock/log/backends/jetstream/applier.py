@@ -15,11 +15,13 @@ from typing import TypeVar
 import lmdb
 
 from penstock.clock import Clock
+from penstock.errors import Damaged
 from penstock.log.backends.jetstream.codec import Newer
 from penstock.log.backends.jetstream.replay import Delivered, Outcome, Replay
 from penstock.log.backends.jetstream.state_dump import Refill
 from penstock.log.backends.keep_running import going_on
-from penstock.log.backends.outcomes import News
+from penstock.log.backends.outcomes import News, is_local
+from penstock.log.rules import Rules
 from penstock.log.store.layout import Tables
 from penstock.model.ids import Lsn
 from penstock.settings.server import Settings
@@ -51,6 +53,7 @@ class Applier:
         self._env = env
         self._tables = tables
         self._settings = settings
+        self._rules = Rules.of(settings)
         self._clock = clock
         self._on_applied = on_applied
         self._is_purged = is_purged
@@ -129,6 +132,10 @@ class Applier:
                 return work(group)
             except Newer as error:
                 self.broken = f"a message after {self.applied} is of a newer version: {error}"
+            except Damaged as error:
+                self.broken = (
+                    f"it is damaged: {error.message}, or delete the folder, which is an index"
+                )
             except Exception as error:
                 _LOG.error(
                     "the messages from %d on cannot be applied to the index of the log: %s: %s; "
@@ -174,13 +181,46 @@ class Applier:
         return True
 
     def _apply(self, group: list[Delivered]) -> tuple[News, list[Outcome]] | None:
+        """As one; if that fails by more than this machine, each message apart from the others, so
+        that the one that cannot be applied anywhere is passed over, as it is on every server."""
         if not self._check_places(group):
             return None
+        try:
+            return self._transact(group, self._replay)
+        except Exception as error:
+            if is_local(error) or isinstance(error, Newer):
+                raise
+        return self._transact(group, self._replay_apart)
+
+    def _transact(
+        self, group: list[Delivered], replay: Callable[..., list[Outcome]]
+    ) -> tuple[News, list[Outcome]]:
+        news = News()
         txn = self._env.begin(write=True, buffers=True)
         try:
-            replay = Replay(txn, self._tables, self._settings.producers_max)
-            outcomes = [found for each in group if (found := replay.apply(each)) is not None]
+            outcomes = replay(txn, group, news)
             txn.commit()
         finally:
             txn.abort()
-        return replay.news, outcomes
+        return news, outcomes
+
+    def _replay(self, txn: lmdb.Transaction, group: list[Delivered], news: News) -> list[Outcome]:
+        replay = Replay(txn, self._tables, self._rules, news)
+        return [outcome for each in group if (outcome := replay.apply(each)) is not None]
+
+    def _replay_apart(
+        self, txn: lmdb.Transaction, group: list[Delivered], news: News
+    ) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for message in group:
+            within = self._env.begin(write=True, buffers=True, parent=txn)
+            try:
+                outcomes += self._replay(within, [message], news)
+                within.commit()
+            except Exception as error:
+                within.abort()
+                if is_local(error) or isinstance(error, Newer):
+                    raise
+                refused = Replay(txn, self._tables, self._rules, news).refuse(message, error)
+                outcomes += [] if refused is None else [refused]
+        return outcomes
