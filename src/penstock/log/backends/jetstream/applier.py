@@ -15,7 +15,7 @@ from typing import TypeVar
 import lmdb
 
 from penstock.clock import Clock
-from penstock.errors import Damaged
+from penstock.errors import Damaged, PenstockError, TryAgain
 from penstock.log.backends.jetstream.codec import Newer
 from penstock.log.backends.jetstream.replay import Delivered, Outcome, Replay
 from penstock.log.backends.jetstream.state_dump import Refill
@@ -49,7 +49,7 @@ class Applier:
         is_purged: Callable[[Lsn], bool],
         refill: Refill | None = None,
     ) -> None:
-        """`is_purged` says whether messages from a place on are gone that had to be applied."""
+        """`is_purged` says whether a state is written down that holds the message at a place."""
         self._env = env
         self._tables = tables
         self._settings = settings
@@ -63,7 +63,8 @@ class Applier:
         self._stopping = False
         self.applied = applied
         self.commits = 0
-        self.broken: str | None = None
+        self.broken: PenstockError | None = None
+        """Why nothing is applied any more, once that is so."""
         self._thread = threading.Thread(target=self._run, name="penstock-applier", daemon=True)
 
     def start(self) -> None:
@@ -91,6 +92,18 @@ class Applier:
             self._wake.notify()
         if self._thread.is_alive():
             self._thread.join()
+
+    def stop_at(self, sentence: str) -> None:
+        """Apply nothing more: the stream, or what is stored of it, is not what it was."""
+        self._stop_at(Damaged(sentence, code="damaged"))
+
+    def _cannot_go_on(self, sentence: str) -> None:
+        """Apply nothing more until the server is started again."""
+        self._stop_at(TryAgain(sentence, code="log_unavailable"))
+
+    def _stop_at(self, error: PenstockError) -> None:
+        _LOG.error("the log is followed no further: %s", error.message)
+        self.broken = error
 
     def _run(self) -> None:
         while True:
@@ -131,10 +144,14 @@ class Applier:
             try:
                 return work(group)
             except Newer as error:
-                self.broken = f"a message after {self.applied} is of a newer version: {error}"
+                self._cannot_go_on(
+                    f"a message after {self.applied} is of a newer version: {error}; start the "
+                    "server again, in the newest version that is used with this log"
+                )
             except Damaged as error:
-                self.broken = (
-                    f"it is damaged: {error.message}, or delete the folder, which is an index"
+                self.stop_at(
+                    f"the index of the log is damaged: {error.message}; or delete its folder, "
+                    "which is made anew from the stream"
                 )
             except Exception as error:
                 _LOG.error(
@@ -168,16 +185,30 @@ class Applier:
             self._refill = None
             self.applied = max(self.applied, refill.until)
         elif after:
-            self.broken = f"the stream lacks {refill.left} messages of entries that are there"
+            self.stop_at(
+                f"the stream lacks {refill.left} messages of entries that are there; restore "
+                "JetStream from a backup"
+            )
         return after
 
     def _check_places(self, group: list[Delivered]) -> bool:
-        """Places have no gap but for what was purged, which must have been applied by then."""
+        """Places have no gap: what was purged must have been applied by then."""
         places = [self.applied, *(message.lsn for message in group)]
         for before, place in pairwise(places):
-            if place > before + 1 and self._is_purged(Lsn(before + 1)):
-                self.broken = f"the messages after {before} were purged before they were applied"
-                return False
+            if place == before + 1:
+                continue
+            if self._is_purged(Lsn(place - 1)):
+                self._cannot_go_on(
+                    f"the messages after {before} were purged before they were applied; start the "
+                    "server again, to go on from the state that was written down"
+                )
+            else:
+                self.stop_at(
+                    f"the stream lacks the messages {before + 1} to {place - 1}, which no state "
+                    "written down holds: JetStream has lost what it had acknowledged; restore it "
+                    "from a backup"
+                )
+            return False
         return True
 
     def _apply(self, group: list[Delivered]) -> tuple[News, list[Outcome]] | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.errors import TryAgain
 from penstock.log.address import LogAddress
 from penstock.log.backends.jetstream.applier import Applier
 from penstock.log.backends.jetstream.codec import VERSION, OperationId, void_message
@@ -73,7 +72,7 @@ class JetStreamLog(LocalLog):
             index.refill,
         )  # fmt: skip
         self._publisher = Publisher(connection, self._applier, self.reading, settings)
-        self._follower = Follower(connection, self._applier)
+        self._follower = Follower(connection, self._applier, state)
         self._tasks: list[Future[None]] = []
         self.operations = 0
 
@@ -124,16 +123,12 @@ class JetStreamLog(LocalLog):
         return self._publisher.submit(operation)
 
     def _check_whole(self) -> None:
-        if self._applier.broken is not None:
-            raise TryAgain(
-                f"the index of the log in {self.folder.path} cannot be gone on with: "
-                f"{self._applier.broken}; start the server again, in the newest version that is "
-                "used with this log",
-                code="log_unavailable",
-            )
+        broken = self._applier.broken
+        if broken is not None:
+            raise type(broken)(broken.message, code=broken.code) from broken
 
     def _is_purged(self, place: Lsn) -> bool:
-        """Whether the messages from a place on, which did not come, had been there."""
+        """Whether the message at a place, which did not come, is in the state written down."""
         made = self._keeper.newest()
         return made is not None and made.lsn >= place
 

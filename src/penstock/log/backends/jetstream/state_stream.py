@@ -25,6 +25,7 @@ from penstock.log.backends.jetstream.replay import open_operation
 from penstock.log.backends.jetstream.state_dump import Baseline, begin_refill, chunks, load
 from penstock.log.backends.jetstream.stream import (
     EXPECT_SUBJECT,
+    NO_MESSAGE,
     NO_STREAM,
     WRONG_LAST,
     StreamState,
@@ -35,7 +36,6 @@ from penstock.log.store.view import StoreView
 from penstock.model.ids import Lsn
 
 CHUNK_BYTES = 256 << 10
-NO_MESSAGE = 10037
 _LOG = logging.getLogger("penstock.log")
 
 

@@ -17,6 +17,7 @@ EXPECT_SUBJECT = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST = {10071, 10164}
 """What JetStream answers if the last message of the subject is another, by its version."""
 NO_STREAM = 10059
+NO_MESSAGE = 10037
 IN_USE = 10058
 """What JetStream answers if there is a stream of the name that was made otherwise."""
 REPEATS_S = 120
@@ -60,7 +61,7 @@ async def ensure_stream(connection: Connection, settings: Settings) -> StreamSta
         text = msgspec.json.encode(agreed).decode("utf-8")
         found = await create_stream(connection, name, settings.log_replicas, text)
     _check(found["config"], connection)
-    return _state(found)
+    return stream_state(found)
 
 
 async def create_stream(
@@ -119,7 +120,8 @@ def _check(config: dict[str, Any], connection: Connection) -> None:
         )
 
 
-def _state(found: dict[str, Any]) -> StreamState:
+def stream_state(found: dict[str, Any]) -> StreamState:
+    """A stream as JetStream describes it."""
     state = found["state"]
     try:
         agreed = msgspec.json.decode(found["config"].get("description", ""), type=Agreed)
