@@ -71,7 +71,13 @@ class Settings:
     )  # fmt: skip
     producers_max: int = _number(
         100_000, 1, 100_000_000, "producers",
-        "producers per log whose last sequence is remembered; the one unused longest is forgotten",
+        "producers per log whose last sequence is remembered; above it one that has been silent "
+        "for producer_kept_ms_min is forgotten for a new one",
+    )  # fmt: skip
+    producer_kept_ms_min: int = _number(
+        3_600_000, 0, 10 * 365 * 24 * 3_600_000, "ms",
+        "how long after its last append a producer is remembered however many there are; a new one "
+        "above producers_max is refused until one has been silent for that long",
     )  # fmt: skip
     map_bytes: int = _number(
         1024 * GIB, MIB, 128 * 1024 * GIB, "bytes",

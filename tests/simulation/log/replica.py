@@ -87,7 +87,7 @@ class Replica:
 
     def __init__(self, slot: int, setup: LogSetup) -> None:
         self._files = _files(slot)
-        self.rules = Rules(producers_max=setup.producers_max)
+        self.rules = Rules(producers_max=setup.producers_max, producer_kept_ms_min=0)
         self.setup = setup
         self._base = self._files.env.begin(write=True, buffers=True)
         self.txn = self._begin()
@@ -152,7 +152,7 @@ class Replica:
         if isinstance(plan, PenstockError):
             return Applied(plan)
         if plan.changes:
-            Effects(view, self.rules.producers_max).apply(plan)
+            Effects(view).apply(plan)
         return Applied(plan.answer, plan)
 
     def follow(self, message: Delivered) -> tuple[OperationId, Applied] | None:

@@ -66,7 +66,7 @@ def carry_out(operation: Operation, view: StoreView, news: News) -> Any:
     if isinstance(plan, PenstockError):
         return plan
     if plan.changes:
-        Effects(view, view.rules.producers_max).apply(plan)
+        Effects(view).apply(plan)
         news.add(plan)
     return plan.answer
 

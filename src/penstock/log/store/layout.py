@@ -25,7 +25,7 @@
     published      publisher, number            -> lsn of the operation's last message
     subjects       subject of a task log, or the
                    digest of a long one         -> lsn of its last message
-    counters       name                         -> number
+    counters       name                         -> number; under `steady`, SteadyTime
 
 Folders written before format 5 may hold two more tables, `aligned` and `barriers`, which are left
 as they are and read by nobody.
@@ -95,6 +95,7 @@ class ProducerState(msgspec.Struct, frozen=True, array_like=True):
 
     sequence: int
     answer: Appended
+    heard_ms: int = 0
 
 
 class RecordedState(msgspec.Struct, frozen=True, array_like=True):
@@ -102,6 +103,23 @@ class RecordedState(msgspec.Struct, frozen=True, array_like=True):
 
     last: int
     lsn: Lsn
+    heard_ms: int = 0
+
+
+class SteadyTime(msgspec.Struct, frozen=True, array_like=True):
+    """How far the log's steady time has come, and what the clock said then."""
+
+    steady_ms: int = 0
+    clock_ms: int = 0
+
+    def moved_on(self, passed_ms: int, clock_ms: int) -> SteadyTime:
+        return SteadyTime(self.steady_ms + passed_ms, clock_ms)
+
+    def moved_to(self, clock_ms: int, step_ms_max: int) -> SteadyTime:
+        """By what the clock says has passed: nothing if it went back, a bounded step if it jumped
+        ahead, and nothing the first time."""
+        passed_ms = clock_ms - self.clock_ms if self.clock_ms else 0
+        return self.moved_on(min(max(0, passed_ms), step_ms_max), clock_ms)
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):

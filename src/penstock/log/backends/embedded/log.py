@@ -127,6 +127,6 @@ def _verify(
     if not cut_damaged_tail:
         env.close()
         raise repair.refusal(found)
-    cut = repair.cut_from(env, tables, found.first, settings, clock)
+    cut = repair.cut_from(env, tables, found.first, clock)
     _LOG.warning("%s", cut)
     return cut

@@ -34,7 +34,7 @@ from penstock.errors import Bug, PenstockError, TryAgain
 from penstock.log.backends.outcomes import News, carry_out, failed, is_local, unanswered
 from penstock.log.operations import Operation, payload_bytes
 from penstock.log.rules import Rules
-from penstock.log.store.layout import Tables
+from penstock.log.store.layout import SteadyTime, Tables
 from penstock.log.store.view import StoreView
 from penstock.settings.server import Settings
 
@@ -72,6 +72,7 @@ class Writer:
         self._settings = settings
         self._rules = Rules.of(settings)
         self._clock = clock
+        self._steady: tuple[SteadyTime, float] | None = None
         self._on_news = on_news
         self._queue: deque[Waiting] = deque()
         self._queue_bytes = 0
@@ -161,12 +162,28 @@ class Writer:
         news = News()
         txn = self._env.begin(write=True, buffers=True)
         try:
+            self._take_time(txn)
             outcomes = [carry_out(txn, waiting.operation, news) for waiting in group]
             if news.changed:
                 txn.commit()
         finally:
             txn.abort()
         return outcomes, news
+
+    def _take_time(self, txn: lmdb.Transaction) -> None:
+        """Move the log's steady time on by what has passed here since it was last moved, whether
+        that was kept or not; over a restart, by what the wall clock says, within bounds."""
+        view = StoreView(txn, self._tables)
+        now_s, wall_ms = self._clock.monotonic_s(), self._clock.wall_ms()
+        if self._steady is None:
+            steady = view.steady.moved_to(wall_ms, self._rules.step_ms_max)
+        else:
+            before, at_s = self._steady
+            passed_ms = int((now_s - at_s) * 1000)
+            steady = before.moved_on(passed_ms, wall_ms)
+            now_s = at_s + passed_ms / 1000  # what is left of a millisecond counts the next time
+        self._steady = (steady, now_s)
+        view.put_steady(steady)
 
     def _carry_out(self, txn: lmdb.Transaction, operation: Operation, news: News) -> Any:
         view = StoreView(txn, self._tables, self._clock.wall_ms(), rules=self._rules)

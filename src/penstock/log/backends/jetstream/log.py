@@ -42,6 +42,7 @@ META_BYTES = 64 << 10
 WATCH_S = 1.0
 OPEN_S_MAX = 30.0
 ENTRY_BYTES = 100
+AGREED = ("producers_max", "producer_kept_ms_min")
 PURGE_VERSION = (2, 10)
 """From which version on a server purges by itself. With 2.9.10, killing one of three while subjects
 were purged left replicas with different messages, every time it was tried."""
@@ -261,13 +262,14 @@ class JetStreamLog(LocalLog):
 def _bounded(settings: Settings, connection: Connection, state: StreamState) -> Settings:
     """The settings as they hold for this log: entries fit into messages, and what decisions rest
     on is what the log was made with."""
-    agreed = state.agreed.producers_max
-    if agreed != settings.producers_max:
-        _LOG.warning(
-            "the log %s was made with producers_max=%d, which counts on all its servers; %d is not "
-            "used", connection.address, agreed, settings.producers_max,
-        )  # fmt: skip
+    agreed = {name: getattr(state.agreed, name) for name in AGREED}
+    for name, value in agreed.items():
+        if value != getattr(settings, name):
+            _LOG.warning(
+                "the log %s was made with %s=%d, which counts on all its servers; %d is not used",
+                connection.address, name, value, getattr(settings, name),
+            )  # fmt: skip
     room = max(KIB, connection.payload_max - META_BYTES)
     return dataclasses.replace(
-        settings, producers_max=agreed, entry_bytes_max=min(settings.entry_bytes_max, room)
+        settings, **agreed, entry_bytes_max=min(settings.entry_bytes_max, room)
     )

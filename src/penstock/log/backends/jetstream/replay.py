@@ -27,7 +27,7 @@ from penstock.log.backends.jetstream.codec import (
 )
 from penstock.log.backends.outcomes import News, carry_out, failed
 from penstock.log.operations import Operation
-from penstock.log.rules import Rules
+from penstock.log.rules import PRODUCERS_KEPT, Rules
 from penstock.log.store.layout import Part, Tables, lsn_key, lsn_of, subject_key
 from penstock.log.store.view import StoreView
 from penstock.log.view import Place
@@ -93,7 +93,7 @@ class Replay:
         """
         if message.lsn < self._next:
             return None
-        self._at_ms = max(self._at_ms, message.at_ms)
+        self._take_time(message)
         outcome = self._apply(message)
         self._pass(message)
         return outcome
@@ -101,7 +101,7 @@ class Replay:
     def refuse(self, message: Delivered, error: Exception) -> Outcome | None:
         """Pass over a message that cannot be applied on any server; `error` says why. Of an
         operation, whose last message it is, that is the outcome."""
-        self._at_ms = max(self._at_ms, message.at_ms)
+        self._take_time(message)
         self._note_subject(message)
         decoded = decode(message.body)
         outcome = None
@@ -111,6 +111,12 @@ class Replay:
             self._void(meta.id, message.lsn)
         self._pass(message)
         return outcome
+
+    def _take_time(self, message: Delivered) -> None:
+        self._at_ms = max(self._at_ms, message.at_ms)
+        if self._version >= PRODUCERS_KEPT:
+            moved = self._view.steady.moved_to(message.at_ms, self._rules.step_ms_max)
+            self._view.put_steady(moved)
 
     def _note_subject(self, message: Delivered) -> None:
         if message.subject.startswith("t."):

@@ -21,6 +21,8 @@ NO_MESSAGE = 10037
 IN_USE = 10058
 """What JetStream answers if there is a stream of the name that was made otherwise."""
 REPEATS_S = 120
+KEPT_MS_MIN = 3_600_000
+"""How long producers are remembered in a log that was made without saying so."""
 _SECOND_NS = 1_000_000_000
 
 
@@ -47,6 +49,7 @@ class Agreed(msgspec.Struct, frozen=True):
 
     producers_max: int
     id: str = ""
+    producer_kept_ms_min: int = KEPT_MS_MIN
 
 
 async def ensure_stream(connection: Connection, settings: Settings) -> StreamState:
@@ -57,7 +60,7 @@ async def ensure_stream(connection: Connection, settings: Settings) -> StreamSta
     except ApiError as error:
         if error.err_code != NO_STREAM:
             raise
-        agreed = Agreed(settings.producers_max, secrets.token_hex(8))
+        agreed = Agreed(settings.producers_max, secrets.token_hex(8), settings.producer_kept_ms_min)
         text = msgspec.json.encode(agreed).decode("utf-8")
         found = await create_stream(connection, name, settings.log_replicas, text)
     _check(found["config"], connection)
