@@ -9,6 +9,8 @@ from penstock.settings.server import Settings
 
 NAMES_BOUNDED = 3
 """The version from which on a name that cannot be part of a key is refused before anything else."""
+ALTERATIONS_COUNTED = 3
+"""The version from which on a stream counts how often it was altered."""
 PRODUCERS_KEPT = 3
 """The version from which on a producer is remembered for a time, however many there are."""
 

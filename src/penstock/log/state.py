@@ -25,7 +25,7 @@ class StreamRecord(msgspec.Struct, frozen=True, array_like=True):
 
     `versions` are the schemas it had before, oldest first, each the beginning of the next. `turns`
     are the positions after which it had more substreams than before. No entry at or before `began`
-    is its own: there was another stream of this name.
+    is its own: there was another stream of this name. `revision` counts its alterations.
     """
 
     id: int
@@ -37,6 +37,7 @@ class StreamRecord(msgspec.Struct, frozen=True, array_like=True):
     turns: tuple[Lsn, ...] = ()
     retention: Retention = Retention()
     began: Lsn = Lsn(0)
+    revision: int = 0
 
 
 class MarkerRef(msgspec.Struct, frozen=True):

@@ -13,8 +13,8 @@ from penstock.log.decide.need import need_query
 from penstock.log.operations import DeleteQuery, Mark, ResetQuery, Taken, TakeQuery
 from penstock.log.reading.visible import marker_list, query_list
 from penstock.model.answers import Deleted, EntryPlace, NewInstance
-from penstock.model.ids import BatchId
-from penstock.model.requests import InstanceBody, MarkerBody
+from penstock.model.ids import BatchId, Instance
+from penstock.model.requests import InstanceBody, MarkerBody, ResetBody
 
 MARKERS_MAX = 1_000
 
@@ -59,14 +59,17 @@ async def reset_query(request: web.Request) -> web.Response:
     """`POST /v1/queries/Q/reset`: fence it, and let it begin at batch 0 again."""
     gateway = gateway_of(request)
     query = query_in_path(request)
-    run = f"reset-{gateway.clock.wall_ms()}-{os.urandom(4).hex()}"
-    taken: Taken = await gateway.run(ResetQuery(query, run))
+    body = await body_of(request, ResetBody) if request.can_read_body else ResetBody()
+    run = body.run or f"reset-{gateway.clock.wall_ms()}-{os.urandom(4).hex()}"
+    taken: Taken = await gateway.run(ResetQuery(query, short_text(run, "'run'")))
     return json_answer(NewInstance(taken.instance))
 
 
 async def delete_query(request: web.Request) -> web.Response:
-    """`DELETE /v1/queries/Q`."""
+    """`DELETE /v1/queries/Q?instance=I`."""
     gateway = gateway_of(request)
     query = query_in_path(request)
-    await gateway.run(DeleteQuery(query))
+    number = number_in(request, "instance")
+    instance = None if number is None else Instance(number)
+    await gateway.run(DeleteQuery(query, instance=instance))
     return json_answer(Deleted(query))

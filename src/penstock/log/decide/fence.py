@@ -110,8 +110,15 @@ def control_entry(
 
 
 def decide_reset(operation: ResetQuery, view: View) -> Plan:
-    """A take-over, after which the query has no batches: the next one marked is any it likes."""
+    """A take-over, after which the query has no batches: the next one marked is any it likes.
+
+    A run that has done this before is answered as it was, also after it was taken over itself: the
+    query that is there then is not the one it was to reset.
+    """
     record = need_query(view, operation.query)
+    instance = view.run_instance(operation.query, operation.run)
+    if instance is not None:
+        return Plan(Taken(instance, None))
     taken = decide_take_over(TakeQuery(operation.query, operation.run, None), view)
     assert isinstance(taken.answer, Taken)
     if not taken.changes:
@@ -128,7 +135,19 @@ def decide_reset(operation: ResetQuery, view: View) -> Plan:
 
 def decide_delete_query(operation: DeleteQuery, view: View) -> Plan:
     """The query, its task log, checkpoint files and whatever of it was never committed."""
+    if operation.instance is not None:
+        deleted = view.run_instance(operation.query, NO_RUN)
+        if deleted is not None and deleted >= operation.instance:
+            return Plan(None)
     record = need_query(view, operation.query)
+    if operation.instance not in (None, record.instance):
+        raise BadCall(
+            f"the query {operation.query!r} was taken over: its instance is {record.instance} (run "
+            f"{record.run}), and instance {operation.instance} was to be deleted; look at it, and "
+            "ask again if it is still to go",
+            code="conflict",
+            status=409,
+        )
     traces = _traces(view, operation.query)
     runs = tuple((operation.query, each.run) for each in view.runs(operation.query) if each.run)
     # Of one that is not remembered nothing is: a batch write of which each has an id of its own.
