@@ -144,23 +144,33 @@ class Mark(msgspec.Struct, frozen=True):
 class ResetQuery(msgspec.Struct, frozen=True):
     """Fence a query and forget its batches: it begins at batch 0 again, with a new checkpoint.
 
-    The same run again changes nothing, whoever has taken the query over since.
+    The same run again changes nothing, whoever has taken the query over since. With `entries_max`
+    about as many entries go at once, and the answer is `Unfinished` until none is left.
     """
 
     query: QueryId
     run: str
+    entries_max: int | None = None
 
 
 class DeleteQuery(msgspec.Struct, frozen=True):
     """Forget a query and reclaim what it has left; what it made visible stays.
 
     `remember` its last instance, so that a run from before is still told from one after. With
-    `instance` only if that is still the current one, or was deleted already.
+    `instance` only if that is still the current one, or was deleted already. `entries_max` is as of
+    a reset.
     """
 
     query: QueryId
     remember: bool = True
     instance: Instance | None = None
+    entries_max: int | None = None
+
+
+class Unfinished(msgspec.Struct, frozen=True):
+    """The answer to a step after which entries of the query are left; ask again."""
+
+    entries: int
 
 
 class AppendRecord(msgspec.Struct, frozen=True):

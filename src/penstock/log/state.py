@@ -13,6 +13,10 @@ Reader = Literal["group", "query"]
 """Who a position is kept for: consumers outside Spark under a name, or a query."""
 
 
+Emptying = Literal["reset", "delete", "forget"]
+"""Why what a query has left goes: to begin anew, for ever, or without being remembered."""
+
+
 class Retention(msgspec.Struct, frozen=True, array_like=True):
     """How long rows of a stream without consumers are kept; None: for ever, however many."""
 
@@ -53,7 +57,8 @@ class QueryRecord(msgspec.Struct, frozen=True):
     """A query: who may mark, and what was marked last.
 
     `copied` is the last batch that its checkpoint location is known to have; markers of batches
-    below `trimmed` are gone.
+    below `trimmed` are gone. While `emptying` says what for, nobody may write or take it over: what
+    it has left goes in steps.
     """
 
     query: QueryId
@@ -63,6 +68,7 @@ class QueryRecord(msgspec.Struct, frozen=True):
     marker: MarkerRef | None = None
     copied: BatchId | None = None
     trimmed: BatchId = BatchId(0)
+    emptying: Emptying | None = None
 
 
 class StoreRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -83,6 +83,11 @@ class Settings:
         1024 * GIB, MIB, 128 * 1024 * GIB, "bytes",
         "address space of the log's file and so its largest size; the file grows as it is used",
     )  # fmt: skip
+    reserve_bytes: int = _number(
+        4 * MIB, 0, GIB, "bytes",
+        "room on disk and above map_bytes that is kept for trims and deletions, so that a full log "
+        "can be made smaller",
+    )  # fmt: skip
     verify_entries_max: int = _number(
         1_000, 0, 1_000_000_000, "entries",
         "entries at the end of the log that are verified at start",
