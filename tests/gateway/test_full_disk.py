@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,11 +64,11 @@ def test_the_bound_of_the_map_refuses_and_can_be_raised(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Eight mebibytes of a file system of its own."""
+    """Twelve mebibytes of a file system of its own."""
     place = tmp_path / "disk"
     place.mkdir()
     made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)],
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(place)],
         capture_output=True,
         check=False,
     )
@@ -74,6 +76,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"skipped, because a tmpfs cannot be mounted here: {made.stderr.decode()}")
     yield place
     subprocess.run(["umount", str(place)], check=True)
+
+
+def fill(ballast: Path) -> None:
+    """Leave no block of the disk free."""
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    assert shutil.disk_usage(ballast.parent).free == 0
 
 
 def test_a_full_disk_refuses_and_recovers_when_there_is_room(small_disk: Path) -> None:
@@ -91,3 +101,18 @@ def test_a_full_disk_refuses_and_recovers_when_there_is_room(small_disk: Path) -
         only_whole(served, [*kept, 8])
     with Served(data) as served:
         only_whole(served, [*kept, 8])
+
+
+def test_on_a_full_disk_a_stream_is_trimmed_and_goes_on_in_what_that_freed(
+    small_disk: Path,
+) -> None:
+    data = small_disk / "data"
+    with Served(data, "--set", f"reserve_bytes={512 << 10}") as served:
+        served.make()
+        kept = [served.append(rows(key)).json()["position"] for key in range(3)]
+        fill(small_disk / "ballast")
+        is_full(served.append(rows(3)), data)
+        trimmed = served.ask("POST", "/streams/s/trim", {"until": kept[-1]})
+        assert trimmed.status == 200, trimmed.body
+        assert served.append(rows(4)).status == 200
+        assert served.values_after("s", "k", kept[-1]) == [4] * BIG.num_rows

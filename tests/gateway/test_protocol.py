@@ -15,13 +15,13 @@ def test_every_answer_names_the_protocol_refusals_too(served: Served) -> None:
     assert served.ask("GET", "/health").json()["protocol"] == PROTOCOL
 
 
-@pytest.mark.parametrize("number", ["1", "3", "two"])
+@pytest.mark.parametrize("number", ["1", "2", "two"])
 def test_a_request_of_another_protocol_is_refused_with_both_numbers(
     served: Served, number: str
 ) -> None:
     answer = served.ask("GET", "/streams", Penstock_Protocol=number)
     assert (answer.status, answer.code) == (400, "wrong_protocol")
-    assert f"is of protocol {number}, and this server follows protocol 2" in answer.message
+    assert f"is of protocol {number}, and this server follows protocol 3" in answer.message
     assert "use the plug-in and the client of the server's own version" in answer.message
 
 
@@ -35,7 +35,7 @@ def test_a_take_over_that_names_no_protocol_is_refused_before_anything_is_writte
     body = answer.read().decode()
     connection.close()
     assert answer.status == 400
-    assert "protocol 1, or names none, and this server follows protocol 2" in body
+    assert "protocol 1, or names none, and this server follows protocol 3" in body
     assert served.ask("GET", f"/queries/{name}").code == "unknown_query"
 
 
@@ -54,6 +54,6 @@ def test_the_client_names_the_protocol(served: Served, monkeypatch: pytest.Monke
     monkeypatch.setattr("penstock.client.wire.PROTOCOL", 1)
     with (
         Client(served.url, served.token) as client,
-        pytest.raises(Exception, match="of protocol 1, and this server follows protocol 2"),
+        pytest.raises(Exception, match="of protocol 1, and this server follows protocol 3"),
     ):
         client.server()

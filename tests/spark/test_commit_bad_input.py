@@ -241,4 +241,4 @@ def test_a_server_of_another_protocol_is_refused_with_both_numbers(spark: SparkS
                 spark.readStream.format("penstock").load("given")
         finally:
             spark.conf.set("spark.penstock.url", url)
-    assert "this plug-in follows protocol 2" in str(refused.value)
+    assert "this plug-in follows protocol 3" in str(refused.value)

@@ -47,7 +47,9 @@ LAB_MAY_IMPORT: dict[str, set[str]] = {
 }
 NOT_FOR_THE_LAB = {"cli", "gateway"}
 # The log's parts; its modules that are in no sub-package are parts of their own.
-LOG_WORDS = {"contract", "operations", "plan", "retired_operations", "state", "view", "address"}
+LOG_WORDS = {
+    *("address", "contract", "operations", "plan", "retired_operations", "rules", "state", "view"),
+}
 LOG_MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(LOG_WORDS, LOG_WORDS),
     "decide": LOG_WORDS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
@@ -14,6 +15,7 @@ from penstock.model.answers import (
     MovedPositions,
     NewInstance,
     Position,
+    StreamDescription,
 )
 from penstock.model.requests import (
     AdmissionBody,
@@ -21,6 +23,7 @@ from penstock.model.requests import (
     MovesBody,
     OtherStream,
     RegisterBody,
+    ResetBody,
     TrimBody,
 )
 
@@ -82,8 +85,11 @@ class MaintenanceCalls:
         return admission.end, admission.latest
 
     def delete_stream(self, stream: str, *, force: bool = False) -> None:
-        """Delete a stream and its rows; refused while anyone uses it, unless forced."""
-        self._wire.request("DELETE", ("streams", stream), {"force": int(force)})
+        """Delete a stream and its rows; refused while anyone uses it, unless forced. Of a stream
+        that is made under the name meanwhile nothing is deleted."""
+        there = self._wire.request("GET", ("streams", stream)).as_kind(StreamDescription)
+        named = {"force": int(force), "id": there.id}
+        self._wire.request("DELETE", ("streams", stream), named)
 
     def trim(self, stream: str, until: int) -> dict[str, int]:
         """Remove rows up to a position now; refused if a consumer or query still needs them."""
@@ -96,12 +102,14 @@ class MaintenanceCalls:
 
     def reset_query(self, query: str) -> int:
         """Fence a query and forget its batches; its new instance. Give it a new checkpoint."""
-        got = self._wire.request("POST", ("queries", query, "reset"))
+        body = msgspec.json.encode(ResetBody(f"reset-{uuid4().hex}"))
+        got = self._wire.request("POST", ("queries", query, "reset"), body=body)
         return got.as_kind(NewInstance).instance
 
     def delete_query(self, query: str) -> None:
-        """Forget a query; what it made visible stays."""
-        self._wire.request("DELETE", ("queries", query))
+        """Forget a query; what it made visible stays. One that is taken over meanwhile is left."""
+        instance = int(self._wire.request("GET", ("queries", query)).json()["instance"])
+        self._wire.request("DELETE", ("queries", query), {"instance": instance})
 
     def backup(self) -> Iterator[bytes]:
         """The log's file as it is at one moment, in pieces; appends go on meanwhile."""

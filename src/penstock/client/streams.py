@@ -12,7 +12,7 @@ from penstock.client.wire import Wire
 from penstock.errors import BadCall
 from penstock.model.answers import Position, StreamDescription, StreamList
 from penstock.model.requests import AlterBody, StreamBody
-from penstock.model.schema import from_base64, to_base64
+from penstock.model.schema import added, from_base64, schema_of, to_base64
 
 
 class Stream(NamedTuple):
@@ -86,8 +86,15 @@ class StreamCalls:
     ) -> Stream:
         """Add columns at the end ("note string"), or substreams, or say how long rows are kept
         while nobody is registered to read them (0: for ever). Running readers and writers go on
-        with the columns they know; anything that would lose data is refused."""
-        body = AlterBody(add, None, None, substreams, age_ms_max, bytes_max)
+        with the columns they know; anything that would lose data is refused, and so is a change of
+        a stream that somebody else alters meanwhile."""
+        there = self._wire.request("GET", ("streams", stream)).as_kind(StreamDescription)
+        schema = None
+        if add is not None:
+            schema = to_base64(added(from_base64(there.schema), schema_of(add)))
+        body = AlterBody(
+            None, schema, None, substreams, age_ms_max, bytes_max, there.id, there.revision
+        )
         got = self._wire.request("PATCH", ("streams", stream), body=msgspec.json.encode(body))
         return self._learn(got.as_kind(StreamDescription))
 

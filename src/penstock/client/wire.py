@@ -1,7 +1,8 @@
 """One request at a time, tried again until it is answered or its deadline has passed.
 
 What is tried again: connections that fail or break, and answers whose error says `retry`. Whoever
-calls must make that safe; every route is, given a producer and a sequence for appends.
+calls must make that safe: an append by a producer and a sequence, a reset by its run, a deletion or
+an alteration by naming what it was meant for.
 """
 
 from __future__ import annotations

@@ -51,6 +51,8 @@ def violations(view: StoreView) -> Iterator[str]:
     yield from _waiting(view, entries, shown)
     yield from _visible(view, entries, shown)
     for query in view.queries():
+        if query.emptying is not None:
+            continue
         yield from _task_log(view, query.query, entries)
         yield from _offsets(view, query, entries)
         yield from _stores(view, query, entries)
@@ -141,10 +143,12 @@ def _waiting(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterat
         if (entry.head.kind == "pending" and lsn not in shown)
         or (entry.head.kind == "file" and lsn not in named)
     }
+    emptied = {query.query for query in view.queries() if query.emptying is not None}
     wrong = [
         lsn
         for lsn in sorted(found ^ told)
-        if lsn not in entries or not _is_swept(view, entries[lsn].head)
+        if lsn not in entries
+        or not (entries[lsn].head.producer in emptied or _is_swept(view, entries[lsn].head))
     ]
     if wrong:
         yield f"invariant 9: {wrong} wait and are named, or neither"

@@ -59,19 +59,29 @@ class StreamMade(msgspec.Struct, frozen=True):
 
 
 class AlterStream(msgspec.Struct, frozen=True):
-    """Change a stream: columns added at its end, more substreams, how long rows are kept."""
+    """Change a stream: columns added at its end, more substreams, how long rows are kept.
+
+    `stream_id` and `revision` name the stream that the change was meant for, so that one that comes
+    a second time undoes no later one; None: whatever is there.
+    """
 
     name: StreamName
     schema: bytes | None = None
     substreams: int | None = None
     retention: Retention | None = None
+    stream_id: int | None = None
+    revision: int | None = None
 
 
 class DeleteStream(msgspec.Struct, frozen=True):
-    """Remove a stream; refused while anyone uses it, unless forced. Its name is free at once."""
+    """Remove a stream; refused while anyone uses it, unless forced. Its name is free at once.
+
+    With `stream_id` only that one, which may be gone already; None: whatever has the name.
+    """
 
     name: StreamName
     force: bool = False
+    stream_id: int | None = None
 
 
 class SweepStream(msgspec.Struct, frozen=True):
@@ -132,20 +142,35 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class ResetQuery(msgspec.Struct, frozen=True):
-    """Fence a query and forget its batches: it begins at batch 0 again, with a new checkpoint."""
+    """Fence a query and forget its batches: it begins at batch 0 again, with a new checkpoint.
+
+    The same run again changes nothing, whoever has taken the query over since. With `entries_max`
+    about as many entries go at once, and the answer is `Unfinished` until none is left.
+    """
 
     query: QueryId
     run: str
+    entries_max: int | None = None
 
 
 class DeleteQuery(msgspec.Struct, frozen=True):
     """Forget a query and reclaim what it has left; what it made visible stays.
 
-    `remember` its last instance, so that a run from before is still told from one after.
+    `remember` its last instance, so that a run from before is still told from one after. With
+    `instance` only if that is still the current one, or was deleted already. `entries_max` is as of
+    a reset.
     """
 
     query: QueryId
     remember: bool = True
+    instance: Instance | None = None
+    entries_max: int | None = None
+
+
+class Unfinished(msgspec.Struct, frozen=True):
+    """The answer to a step after which entries of the query are left; ask again."""
+
+    entries: int
 
 
 class AppendRecord(msgspec.Struct, frozen=True):

@@ -24,10 +24,20 @@ from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Subs
 
 @dataclass(frozen=True)
 class ProducerRecord:
-    """The last sequence of a producer on a stream, and what it was answered."""
+    """The last sequence of a producer on a stream, what it was answered, and when, by the log's
+    steady time."""
 
     sequence: int
     answer: Appended
+    heard_ms: int = 0
+
+
+@dataclass(frozen=True)
+class SilentProducer:
+    """The producer that has been silent longest, under the key it is remembered by."""
+
+    key: bytes
+    heard_ms: int
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,8 @@ class Removal(msgspec.Struct, frozen=True):
     """Rows of the indexes to remove. An entry goes with the last of its tags.
 
     `points` are the places up to which streams (`s/NAME`) and tags are no longer whole. What was
-    reclaimed leaves none: a reader never lacks what could not be committed.
+    reclaimed leaves none: a reader never lacks what could not be committed. `silent` and
+    `silent_recorders` are producers of rows and of records, by the keys they are remembered under.
     """
 
     tags: tuple[tuple[str, Lsn], ...] = ()
@@ -51,6 +62,8 @@ class Removal(msgspec.Struct, frozen=True):
     commits: tuple[tuple[int, Lsn], ...] = ()
     visible: tuple[tuple[int, Substream, Lsn], ...] = ()
     producers: tuple[tuple[int, str], ...] = ()
+    silent: tuple[bytes, ...] = ()
+    silent_recorders: tuple[bytes, ...] = ()
     consumers: tuple[tuple[Reader, str, StreamName], ...] = ()
     marks: tuple[tuple[QueryId, BatchId], ...] = ()
     offsets: tuple[tuple[QueryId, BatchId], ...] = ()
@@ -80,7 +93,7 @@ class Plan:
     run: tuple[QueryId, str, Instance] | None = None
     mark: tuple[QueryId, BatchId, Lsn] | None = None
     offsets: tuple[QueryId, BatchId, Lsn] | None = None
-    recorded: tuple[str, int, Lsn] | None = None
+    recorded: tuple[str, int, Lsn, int] | None = None
     aux: tuple[Lsn, bytes] | None = None
     named: tuple[Lsn, ...] = ()
     stores: tuple[StoreRecord, ...] = ()

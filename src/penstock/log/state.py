@@ -13,6 +13,10 @@ Reader = Literal["group", "query"]
 """Who a position is kept for: consumers outside Spark under a name, or a query."""
 
 
+Emptying = Literal["reset", "delete", "forget"]
+"""Why what a query has left goes: to begin anew, for ever, or without being remembered."""
+
+
 class Retention(msgspec.Struct, frozen=True, array_like=True):
     """How long rows of a stream without consumers are kept; None: for ever, however many."""
 
@@ -25,7 +29,7 @@ class StreamRecord(msgspec.Struct, frozen=True, array_like=True):
 
     `versions` are the schemas it had before, oldest first, each the beginning of the next. `turns`
     are the positions after which it had more substreams than before. No entry at or before `began`
-    is its own: there was another stream of this name.
+    is its own: there was another stream of this name. `revision` counts its alterations.
     """
 
     id: int
@@ -37,6 +41,7 @@ class StreamRecord(msgspec.Struct, frozen=True, array_like=True):
     turns: tuple[Lsn, ...] = ()
     retention: Retention = Retention()
     began: Lsn = Lsn(0)
+    revision: int = 0
 
 
 class MarkerRef(msgspec.Struct, frozen=True):
@@ -52,7 +57,8 @@ class QueryRecord(msgspec.Struct, frozen=True):
     """A query: who may mark, and what was marked last.
 
     `copied` is the last batch that its checkpoint location is known to have; markers of batches
-    below `trimmed` are gone.
+    below `trimmed` are gone. While `emptying` says what for, nobody may write or take it over: what
+    it has left goes in steps.
     """
 
     query: QueryId
@@ -62,6 +68,7 @@ class QueryRecord(msgspec.Struct, frozen=True):
     marker: MarkerRef | None = None
     copied: BatchId | None = None
     trimmed: BatchId = BatchId(0)
+    emptying: Emptying | None = None
 
 
 class StoreRecord(msgspec.Struct, frozen=True, array_like=True):

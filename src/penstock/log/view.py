@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from penstock.log.contract import Entry, Head
-from penstock.log.plan import ProducerRecord
+from penstock.log.plan import ProducerRecord, SilentProducer
+from penstock.log.rules import Rules
 from penstock.log.state import (
     Commit,
     ConsumerRecord,
@@ -41,11 +42,29 @@ class View(Protocol):
         ...
 
     @property
+    def rules(self) -> Rules:
+        """What the operation is decided by, as all servers do."""
+        ...
+
+    @property
     def next_stream_id(self) -> int: ...
 
     @property
     def now_ms(self) -> int:
         """Wall time for stamps, never before that of any entry there is."""
+        ...
+
+    @property
+    def steady_ms(self) -> int:
+        """A time that goes on by what passes between operations, whatever clocks say."""
+        ...
+
+    def silent_producer(self) -> SilentProducer | None:
+        """The producer of rows silent longest, if there are as many as may be remembered."""
+        ...
+
+    def silent_recorder(self) -> SilentProducer | None:
+        """The same of producers of records."""
         ...
 
     def stream(self, name: StreamName) -> StreamRecord | None: ...

@@ -35,7 +35,8 @@ class ServerDescription(msgspec.Struct, frozen=True):
 
 
 class StreamDescription(msgspec.Struct, frozen=True):
-    """A stream; positions and counts are of the moment of asking. `schema` is base64."""
+    """A stream; positions and counts are of the moment of asking. `schema` is base64. `id` tells it
+    from another one of its name, `revision` from itself before it was altered."""
 
     name: str
     ddl: str
@@ -50,6 +51,8 @@ class StreamDescription(msgspec.Struct, frozen=True):
     first_columns: int | None = None
     age_ms_max: int | None = None
     bytes_max: int | None = None
+    id: int = 0
+    revision: int = 0
 
 
 class StreamList(msgspec.Struct, frozen=True):

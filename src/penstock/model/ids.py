@@ -22,6 +22,8 @@ BEFORE_ALL = Lsn(0)
 
 KEY_TEXT_BYTES_MAX = 200
 """Of a tag, a producer or any other text that the log keeps as part of a key."""
+KEY_BYTES_MAX = 511
+"""Of a whole key of the store."""
 SUBSTREAMS_MAX = 256
 NAME_CHARS_MAX = 120
 PATH_BYTES_MAX = 500

@@ -26,7 +26,8 @@ class StreamBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AlterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`add` are columns to put at the end; 0 for an age or a size lifts that bound."""
+    """`add` are columns to put at the end; 0 for an age or a size lifts that bound. `id` and
+    `revision` name the stream as it was when the change was thought of."""
 
     add: str | None = None
     schema: str | None = None
@@ -34,6 +35,8 @@ class AlterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     substreams: Positive | None = None
     age_ms_max: Number | None = None
     bytes_max: Number | None = None
+    id: Number | None = None
+    revision: Number | None = None
 
 
 class TrimBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +50,12 @@ class InstanceBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     run: str
     name: str | None = None
+
+
+class ResetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The run that resets a query; the same one again changes nothing."""
+
+    run: str | None = None
 
 
 class OtherStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -71,11 +71,22 @@ class Settings:
     )  # fmt: skip
     producers_max: int = _number(
         100_000, 1, 100_000_000, "producers",
-        "producers per log whose last sequence is remembered; the one unused longest is forgotten",
+        "producers per log whose last sequence is remembered; above it one that has been silent "
+        "for producer_kept_ms_min is forgotten for a new one",
+    )  # fmt: skip
+    producer_kept_ms_min: int = _number(
+        3_600_000, 0, 10 * 365 * 24 * 3_600_000, "ms",
+        "how long after its last append a producer is remembered however many there are; a new one "
+        "above producers_max is refused until one has been silent for that long",
     )  # fmt: skip
     map_bytes: int = _number(
         1024 * GIB, MIB, 128 * 1024 * GIB, "bytes",
         "address space of the log's file and so its largest size; the file grows as it is used",
+    )  # fmt: skip
+    reserve_bytes: int = _number(
+        4 * MIB, 0, GIB, "bytes",
+        "room on disk and above map_bytes that is kept for trims and deletions, so that a full log "
+        "can be made smaller",
     )  # fmt: skip
     verify_entries_max: int = _number(
         1_000, 0, 1_000_000_000, "entries",

@@ -20,6 +20,7 @@ from penstock.log.backends.jetstream.replay import Delivered, Replay, Void
 from penstock.log.backends.outcomes import News, decided
 from penstock.log.operations import Operation
 from penstock.log.plan import Plan
+from penstock.log.rules import Rules
 from penstock.log.store.apply import Effects
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
@@ -86,7 +87,7 @@ class Replica:
 
     def __init__(self, slot: int, setup: LogSetup) -> None:
         self._files = _files(slot)
-        self.producers_max = setup.producers_max
+        self.rules = Rules(producers_max=setup.producers_max, producer_kept_ms_min=0)
         self.setup = setup
         self._base = self._files.env.begin(write=True, buffers=True)
         self.txn = self._begin()
@@ -137,7 +138,7 @@ class Replica:
     ) -> StoreView:
         """What the decision on the operation sees."""
         kind = StoreView if self.setup.filters_records else Unfiltered
-        return kind(self.txn, self.tables, wall_ms, places)
+        return kind(self.txn, self.tables, wall_ms, places, self.rules)
 
     def decide(self, operation: Operation, view: StoreView) -> Plan | PenstockError:
         return decided(operation, view)
@@ -151,14 +152,14 @@ class Replica:
         if isinstance(plan, PenstockError):
             return Applied(plan)
         if plan.changes:
-            Effects(view, self.producers_max).apply(plan)
+            Effects(view).apply(plan)
         return Applied(plan.answer, plan)
 
     def follow(self, message: Delivered) -> tuple[OperationId, Applied] | None:
         """Apply the next message; the operation that is complete with it, and its outcome."""
         own = (type(self).look, type(self).decide) != (Replica.look, Replica.decide)
         kind = partial(Looking, self) if own or not self.setup.filters_records else Replay
-        replay = kind(self.txn, self.tables, self.producers_max)
+        replay = kind(self.txn, self.tables, self.rules)
         noted = Noted()
         replay.news = noted
         outcome = replay.apply(message)

@@ -11,7 +11,8 @@ from penstock.errors import PenstockError
 from penstock.log.contract import Entry, Head
 from penstock.log.decide import decide
 from penstock.log.operations import Operation
-from penstock.log.plan import Plan, ProducerRecord
+from penstock.log.plan import Plan, ProducerRecord, SilentProducer
+from penstock.log.rules import Rules
 from penstock.log.state import (
     Commit,
     ConsumerRecord,
@@ -27,6 +28,7 @@ from penstock.log.view import Place
 from penstock.model.ids import BEFORE_ALL, BatchId, Instance, Lsn, QueryId, StreamName, Substream
 
 FIRST = Lsn(1)
+NEWEST_RULES = Rules()
 
 
 @dataclass
@@ -36,6 +38,8 @@ class State:
     next_lsn: Lsn = FIRST
     next_stream_id: int = 1
     now_ms: int = 1_000
+    rules: Rules = NEWEST_RULES
+    steady_ms: int = 0
     streams: dict[StreamName, StreamRecord] = field(default_factory=dict)
     last_commits: dict[int, Commit] = field(default_factory=dict)
     producers: dict[tuple[int, str], ProducerRecord] = field(default_factory=dict)
@@ -55,6 +59,12 @@ class State:
 
     def producer(self, stream: StreamRecord, producer: str) -> ProducerRecord | None:
         return self.producers.get((stream.id, producer))
+
+    def silent_producer(self) -> SilentProducer | None:
+        return None
+
+    def silent_recorder(self) -> SilentProducer | None:
+        return None
 
     def query(self, query: QueryId) -> QueryRecord | None:
         return self.query_records.get(query)

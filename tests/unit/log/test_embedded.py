@@ -166,17 +166,6 @@ def test_a_page_has_at_least_one_entry_and_at_most_about_what_was_asked(log: Emb
         assert [lsn for _, lsn in entries_in(view, asked)] == [1, 2, 3, 4, 5]
 
 
-def test_the_producer_unused_longest_is_forgotten_at_the_bound(tmp_path: Path) -> None:
-    log = EmbeddedLog.open(tmp_path / "data", Settings(producers_max=2))
-    log.run(make())
-    for producer, sequence in (("a", 1), ("b", 1), ("a", 2), ("c", 1)):
-        log.run(rows(draft(0, 1), producer=producer, sequence=sequence))
-    assert log.run(rows(draft(0, 1), producer="a", sequence=2)).duplicate
-    assert log.run(rows(draft(0, 1), producer="c", sequence=1)).duplicate
-    assert not log.run(rows(draft(0, 1), producer="b", sequence=1)).duplicate
-    log.close()
-
-
 def test_places_go_on_after_reopening(tmp_path: Path) -> None:
     for expected in (1, 2, 3):
         log = EmbeddedLog.open(tmp_path / "data")

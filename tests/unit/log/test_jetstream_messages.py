@@ -38,6 +38,7 @@ from penstock.log.backends.jetstream.replay import (
     open_operation,
 )
 from penstock.log.operations import AppendRecord, Operation, SetAux, TrimTag
+from penstock.log.rules import Rules
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
 from penstock.model.ids import Lsn
@@ -62,7 +63,7 @@ class Stream:
         for message in brought:
             self.last += 1
             with self.env.begin(write=True, buffers=True) as txn:
-                replay = Replay(txn, self.tables, producers_max=100)
+                replay = Replay(txn, self.tables, Rules(producers_max=100))
                 delivered = Delivered(Lsn(self.last), self.at_ms, message.subject, message.body)
                 outcome = replay.apply(delivered)
                 answers.append(None if outcome is None else outcome.answer)
@@ -255,7 +256,7 @@ def test_servers_that_apply_in_groups_of_any_size_hold_the_same(tmp_path: Path) 
     draws.shuffle(brought)
     one.put(*brought)
     with other.env.begin(write=True, buffers=True) as txn:
-        replay = Replay(txn, other.tables, producers_max=100)
+        replay = Replay(txn, other.tables, Rules(producers_max=100))
         for lsn, message in enumerate(brought, 1):
             replay.apply(Delivered(Lsn(lsn), one.at_ms, message.subject, message.body))
     found = []
@@ -273,15 +274,15 @@ def test_a_message_that_only_a_newer_version_understands_is_not_passed_over(
     monkeypatch.delitem(codec._KINDS, "CreateStream")
     with pytest.raises(Newer, match="an operation 'CreateStream', which this server does not know"):
         stream.put(*made)
-    with pytest.raises(Newer, match="version 3, and this server reads up to 2"):
-        stream.put(Message("c", b"\x03" + made[0].body[1:]))
+    with pytest.raises(Newer, match="version 4, and this server reads up to 3"):
+        stream.put(Message("c", b"\x04" + made[0].body[1:]))
 
 
 def of_version_1(message: Message) -> Message:
     return Message(message.subject, b"\x01" + message.body[1:])
 
 
-def test_messages_of_version_1_count_until_one_of_version_2_and_are_passed_over_after_it(
+def test_messages_of_version_1_count_until_one_of_a_later_version_and_are_passed_over_after_it(
     stream: Stream, caplog: pytest.LogCaptureFixture
 ) -> None:
     (first,) = stream.made(AppendRecord(("a",), b"x"), ELSE)
@@ -289,13 +290,13 @@ def test_messages_of_version_1_count_until_one_of_version_2_and_are_passed_over_
     assert stream.put(of_version_1(first)) == [1]
     assert log_version(stream.view()) == 1
     assert stream.do(AppendRecord(("b",), b"x")) == 2
-    assert log_version(stream.view()) == 2
+    assert log_version(stream.view()) == 3
     assert stream.put(of_version_1(late)) == [None]
     assert list(stream.view().tagged("a")) == [1]
     assert stream.view().next_lsn == 4
     assert (
         f"message 3 is passed over: the server that published it, {ELSE.hex()}, is of version 1, "
-        "and the log has been of version 2 since"
+        "and the log has been of version 3 since"
     ) in caplog.text
 
 

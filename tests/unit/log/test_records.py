@@ -23,7 +23,10 @@ from support.log.drafts import draft, make, rows
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
-    log = EmbeddedLog.open(tmp_path / "data", Settings(entry_bytes_max=1 << 20, producers_max=3))
+    log = EmbeddedLog.open(
+        tmp_path / "data",
+        Settings(entry_bytes_max=1 << 20, producers_max=3, producer_kept_ms_min=0),
+    )
     yield log
     log.close()
 
@@ -138,7 +141,7 @@ def test_a_cut_forgets_the_sequences_of_what_it_removed(tmp_path: Path) -> None:
     places = [log.run(record("a", producer="p", seq=seq)) for seq in range(4)]
     log.run(record("a", producer="gone", seq=0))
     log.run(SetAux(places[3], b"x"))
-    cut = repair.cut_from(log._env, log._tables, places[2], log.settings, SYSTEM_CLOCK)
+    cut = repair.cut_from(log._env, log._tables, places[2], SYSTEM_CLOCK)
     assert cut.entries == 3
     assert log.run(record("a", producer="p", seq=1)) == places[1]
     assert log.run(record("a", producer="p", seq=2)) == 6

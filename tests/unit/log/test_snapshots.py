@@ -307,7 +307,7 @@ def test_a_damaged_end_that_is_cut_off_takes_the_named_snapshots_with_it(
     log.close()
     store = str(tmp_path / "cut" / "log")
     with lmdb.open(store, max_dbs=len(TABLES), map_size=1 << 30) as env:
-        repair.cut_from(env, Tables(env), cut, Settings(), clock)
+        repair.cut_from(env, Tables(env), cut, clock)
     log = EmbeddedLog.open(tmp_path / "cut", Settings(), clock)
     try:
         invariants.check(log)

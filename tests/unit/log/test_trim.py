@@ -308,7 +308,7 @@ def test_what_a_cut_leaves_unnamed_can_be_reclaimed(tmp_path: Path, clock: Manua
     store = tmp_path / "cut" / "log"
     with lmdb.open(str(store), max_dbs=len(TABLES), map_size=1 << 30) as env:
         tables = Tables(env)
-        repair.cut_from(env, tables, at, Settings(), clock)
+        repair.cut_from(env, tables, at, clock)
     log = EmbeddedLog.open(tmp_path / "cut", Settings(), clock)
     try:
         invariants.check(log)

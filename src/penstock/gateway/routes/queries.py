@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from aiohttp import web
 
-from penstock.gateway.context import gateway_of
+from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import body_of, marker_of, number_in, query_in_path, short_text
 from penstock.log.decide.need import need_query
-from penstock.log.operations import DeleteQuery, Mark, ResetQuery, Taken, TakeQuery
+from penstock.log.operations import (
+    DeleteQuery,
+    Mark,
+    ResetQuery,
+    Taken,
+    TakeQuery,
+    Unfinished,
+)
 from penstock.log.reading.visible import marker_list, query_list
 from penstock.model.answers import Deleted, EntryPlace, NewInstance
-from penstock.model.ids import BatchId
-from penstock.model.requests import InstanceBody, MarkerBody
+from penstock.model.ids import BatchId, Instance
+from penstock.model.requests import InstanceBody, MarkerBody, ResetBody
 
 MARKERS_MAX = 1_000
 
@@ -59,14 +67,28 @@ async def reset_query(request: web.Request) -> web.Response:
     """`POST /v1/queries/Q/reset`: fence it, and let it begin at batch 0 again."""
     gateway = gateway_of(request)
     query = query_in_path(request)
-    run = f"reset-{gateway.clock.wall_ms()}-{os.urandom(4).hex()}"
-    taken: Taken = await gateway.run(ResetQuery(query, run))
+    body = await body_of(request, ResetBody) if request.can_read_body else ResetBody()
+    run = body.run or f"reset-{gateway.clock.wall_ms()}-{os.urandom(4).hex()}"
+    entries_max = gateway.settings.trim_entries_max
+    reset = ResetQuery(query, short_text(run, "'run'"), entries_max)
+    taken: Taken = await _in_steps(gateway, reset)
     return json_answer(NewInstance(taken.instance))
 
 
 async def delete_query(request: web.Request) -> web.Response:
-    """`DELETE /v1/queries/Q`."""
+    """`DELETE /v1/queries/Q?instance=I`."""
     gateway = gateway_of(request)
     query = query_in_path(request)
-    await gateway.run(DeleteQuery(query))
+    number = number_in(request, "instance")
+    instance = None if number is None else Instance(number)
+    entries_max = gateway.settings.trim_entries_max
+    await _in_steps(gateway, DeleteQuery(query, True, instance, entries_max))
     return json_answer(Deleted(query))
+
+
+async def _in_steps(gateway: Gateway, operation: ResetQuery | DeleteQuery) -> Any:
+    """The answer to the last step. Others append between two steps, and the collector takes those
+    that are left if this request ends before."""
+    while isinstance(answer := await gateway.run(operation), Unfinished):
+        pass
+    return answer

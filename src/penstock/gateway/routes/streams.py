@@ -78,6 +78,8 @@ async def alter_stream(request: web.Request) -> web.Response:
         None if schema is None else _schema_message(schema),
         body.substreams,
         _altered_retention(stream.retention, body),
+        body.id,
+        body.revision,
     )
     altered: StreamRecord = await gateway.run(operation)
     return json_answer(gateway.read(describe_stream, gateway.schemas, altered))
@@ -105,14 +107,14 @@ def _altered_retention(retention: Retention, body: AlterBody) -> Retention | Non
 
 
 async def delete_stream(request: web.Request) -> web.Response:
-    """`DELETE /v1/streams/S?force=1`; what it held is swept away behind."""
+    """`DELETE /v1/streams/S?force=1&id=I`; what it held is swept away behind."""
     gateway = gateway_of(request)
-    stream = gateway.stream(stream_in_path(request))
+    name = stream_in_path(request)
     force = request.query.get("force", "0")
     if force not in ("0", "1"):
         raise bad_request(f"force is {force!r}, and must be 0 or 1")
-    await gateway.run(DeleteStream(stream.name, force == "1"))
-    return json_answer(Deleted(stream.name))
+    await gateway.run(DeleteStream(name, force == "1", number_in(request, "id")))
+    return json_answer(Deleted(name))
 
 
 async def trim_stream(request: web.Request) -> web.Response:

@@ -9,10 +9,11 @@ from typing import Any
 
 import lmdb
 
-from penstock.errors import Bug, PenstockError
+from penstock.errors import Bug, Damaged, PenstockError
 from penstock.log.decide import decide
 from penstock.log.operations import Operation
 from penstock.log.plan import Plan
+from penstock.log.store.apply import Effects
 from penstock.log.store.view import StoreView
 from penstock.model.ids import BEFORE_ALL, StreamName
 
@@ -53,8 +54,32 @@ def decided(operation: Operation, view: StoreView) -> Plan | PenstockError:
         return decide(operation, view)
     except PenstockError as refusal:
         return refusal
-    except lmdb.Error:
-        raise
     except Exception as error:
-        _LOG.error("deciding on %s failed", type(operation).__name__, exc_info=error)
-        return Bug(f"deciding failed: {type(error).__name__}: {error}; report this", code="bug")
+        if is_local(error):
+            raise
+        return failed("deciding", operation, error)
+
+
+def carry_out(operation: Operation, view: StoreView, news: News) -> Any:
+    """Decide on the operation and apply its plan: the answer or the refusal."""
+    plan = decided(operation, view)
+    if isinstance(plan, PenstockError):
+        return plan
+    if plan.changes:
+        Effects(view).apply(plan)
+        news.add(plan)
+    return plan.answer
+
+
+def is_local(error: Exception) -> bool:
+    """Whether the failure is of this machine, and not of the operation on every machine: the disk
+    or the map is full, or memory is short, or what the disk holds is not what was written."""
+    if isinstance(error, lmdb.BadValsizeError | lmdb.KeyExistsError):
+        return False
+    return isinstance(error, lmdb.Error | OSError | MemoryError | Damaged)
+
+
+def failed(act: str, subject: object, error: Exception) -> Bug:
+    """The refusal of an operation by a fault of ours, said in the log with its trace."""
+    _LOG.error("%s %s failed", act, type(subject).__name__, exc_info=error)
+    return Bug(f"{act} failed: {type(error).__name__}: {error}; report this", code="bug")

@@ -10,6 +10,7 @@ from penstock.log.decide.checkpoint_files import decide_files
 from penstock.log.decide.consumers import decide_forget, decide_move, decide_register
 from penstock.log.decide.fence import decide_delete_query, decide_reset, decide_take_over
 from penstock.log.decide.markers import decide_marker
+from penstock.log.decide.names import check_names
 from penstock.log.decide.records import decide_aux, decide_record
 from penstock.log.decide.rows import decide_pending, decide_rows
 from penstock.log.decide.streams import (
@@ -61,4 +62,5 @@ DECISIONS: dict[type[Any], Callable[[Any, View], Plan]] = {
 
 def decide(operation: op.Operation, view: View) -> Plan:
     """What `operation` changes in the state seen through `view`, or the refusal raised."""
+    check_names(operation, view)
     return DECISIONS[type(operation)](operation, view)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import msgspec
 import xxhash
 
-from penstock.errors import BadCall, Fenced
+from penstock.errors import BadCall, Fenced, TryAgain
 from penstock.log.contract import Entry, Head
 from penstock.log.decide.need import need_query
-from penstock.log.decide.trims import last_of_each
-from penstock.log.operations import DeleteQuery, ResetQuery, Taken, TakeQuery
-from penstock.log.plan import Plan, Removal
-from penstock.log.state import QueryRecord
+from penstock.log.decide.traces import traces, traces_step
+from penstock.log.operations import DeleteQuery, ResetQuery, Taken, TakeQuery, Unfinished
+from penstock.log.plan import Plan
+from penstock.log.state import Emptying, QueryRecord
 from penstock.log.view import View
-from penstock.model.ids import BatchId, Instance, QueryId, files_tag, task_log_tag
-from penstock.model.marker import Marker, TakeOver
+from penstock.model.ids import Instance, QueryId, task_log_tag
+from penstock.model.marker import TakeOver
 
 NO_RUN = ""
 """No run has this name: under it the last instance of a deleted query is remembered."""
@@ -34,7 +34,7 @@ def check_instance(view: View, query: QueryId, instance: Instance) -> None:
             code="unknown_query",
             status=404,
         )
-    if instance != record.instance:
+    if record.emptying is not None or instance != record.instance:
         raise Fenced(
             f"the query {query!r} was taken over: its instance is {record.instance} (run "
             f"{record.run}), and instance {instance} may no longer write; stop this run",
@@ -49,6 +49,12 @@ def decide_take_over(operation: TakeQuery, view: View) -> Plan:
     take the query back from the run that replaced it.
     """
     query_record = view.query(operation.query)
+    if query_record is not None and query_record.emptying is not None:
+        raise TryAgain(
+            f"what the query {operation.query!r} has left is being removed, a few entries at a "
+            "time; try again when that is done",
+            code="busy",
+        )
     if query_record is not None and query_record.run == operation.run:
         return Plan(Taken(query_record.instance, query_record.marker))
     if query_record is not None and view.run_instance(operation.query, operation.run) is not None:
@@ -110,62 +116,59 @@ def control_entry(
 
 
 def decide_reset(operation: ResetQuery, view: View) -> Plan:
-    """A take-over, after which the query has no batches: the next one marked is any it likes."""
+    """A take-over, after which the query has no batches: the next one marked is any it likes.
+
+    A run that has done this before is answered as it was, also after it was taken over itself: the
+    query that is there then is not the one it was to reset.
+    """
     record = need_query(view, operation.query)
-    taken = decide_take_over(TakeQuery(operation.query, operation.run, None), view)
+    instance = view.run_instance(operation.query, operation.run)
+    below = None
+    if record.emptying == "reset" and record.run == operation.run:
+        # Nothing has been appended since the first step, whose take-over stays.
+        taken, below = Plan(Taken(record.instance, None)), view.tail(task_log_tag(record.query))
+    elif instance is not None:
+        return Plan(Taken(instance, None))
+    else:
+        taken = decide_take_over(TakeQuery(operation.query, operation.run, None), view)
     assert isinstance(taken.answer, Taken)
-    if not taken.changes:
-        return taken
     fresh = QueryRecord(operation.query, record.name, taken.answer.instance, operation.run)
+    step = traces_step(view, operation.query, operation.entries_max, below)
+    if step is not None:
+        fresh = msgspec.structs.replace(fresh, emptying="reset")
     return Plan(
-        Taken(taken.answer.instance, None),
+        Taken(taken.answer.instance, None) if step is None else Unfinished(len(step.tags)),
         taken.entries,
         query=fresh,
         run=taken.run,
-        removal=_traces(view, operation.query),
+        removal=traces(view, operation.query, below) if step is None else step,
     )
 
 
 def decide_delete_query(operation: DeleteQuery, view: View) -> Plan:
     """The query, its task log, checkpoint files and whatever of it was never committed."""
+    if operation.instance is not None:
+        deleted = view.run_instance(operation.query, NO_RUN)
+        if deleted is not None and deleted >= operation.instance:
+            return Plan(None)
     record = need_query(view, operation.query)
-    traces = _traces(view, operation.query)
+    if operation.instance not in (None, record.instance):
+        raise BadCall(
+            f"the query {operation.query!r} was taken over: its instance is {record.instance} (run "
+            f"{record.run}), and instance {operation.instance} was to be deleted; look at it, and "
+            "ask again if it is still to go",
+            code="conflict",
+            status=409,
+        )
+    step = traces_step(view, operation.query, operation.entries_max)
+    if step is not None:
+        why: Emptying = "delete" if operation.remember else "forget"
+        left = QueryRecord(operation.query, record.name, record.instance, record.run, emptying=why)
+        return Plan(Unfinished(len(step.tags)), query=left, removal=step)
+    removal = traces(view, operation.query)
     runs = tuple((operation.query, each.run) for each in view.runs(operation.query) if each.run)
     # Of one that is not remembered nothing is: a batch write of which each has an id of its own.
-    points = traces.points if operation.remember else ()
-    removal = msgspec.structs.replace(traces, points=points, query=operation.query, runs=runs)
+    points = removal.points if operation.remember else ()
+    removal = msgspec.structs.replace(removal, points=points, query=operation.query, runs=runs)
     kept = (operation.query, NO_RUN, record.instance) if operation.remember else None
     return Plan(record, removal=removal, run=kept)
-
-
-def _traces(view: View, query: QueryId) -> Removal:
-    """Everything that says what a query did. Markers stay under the tags of their outputs."""
-    task_log = [(task_log_tag(query), lsn) for lsn in view.tagged(task_log_tag(query))]
-    files = [(files_tag(query), lsn) for lsn in view.tagged(files_tag(query))]
-    heads = (view.head(lsn) for lsn in view.waiting(query))
-    waiting = [(head.tags[0], head.lsn) for head in heads if head is not None]
-    offsets = []
-    offsets_entry = view.first_offsets(query, BatchId(0))
-    while offsets_entry is not None:
-        offsets.append((query, offsets_entry[0]))
-        offsets_entry = view.first_offsets(query, BatchId(offsets_entry[0] + 1))
-    consumers = tuple(
-        (each.reader, each.name, each.stream)
-        for each in view.consumers()
-        if (each.reader, each.name) == ("query", query)
-    )
-    return Removal(
-        tags=tuple(dict.fromkeys((*task_log, *files, *waiting))),
-        points=last_of_each((*task_log, *files)),
-        marks=tuple((query, batch) for batch in _marked(view, query)),
-        offsets=tuple(offsets),
-        stores=tuple((query, each.folder) for each in view.stores(query)),
-        consumers=consumers,
-    )
-
-
-def _marked(view: View, query: QueryId) -> list[BatchId]:
-    entries = (view.entry(lsn) for lsn in view.marks(query, BatchId(0)))
-    return [
-        msgspec.json.decode(each.payload, type=Marker).batch for each in entries if each is not None
-    ]

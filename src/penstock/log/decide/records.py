@@ -6,8 +6,9 @@ import xxhash
 
 from penstock.errors import BadCall
 from penstock.log.contract import Entry, Head
+from penstock.log.decide.producers import room_for_one
 from penstock.log.operations import AppendRecord, Operation, SetAux
-from penstock.log.plan import Plan
+from penstock.log.plan import Plan, Removal
 from penstock.log.view import View
 from penstock.model.ids import BEFORE_ALL, KEY_TEXT_BYTES_MAX
 
@@ -48,10 +49,14 @@ def decide_record(operation: AppendRecord, view: View) -> Plan:
         instance=operation.instance,
         seq=operation.seq,
     )
-    recorded = None
+    recorded, removal = None, None
     if producer is not None and operation.seq is not None:
-        recorded = (producer, operation.seq, place.lsn)
-    return Plan(place.lsn, (Entry(head, operation.payload),), recorded=recorded)
+        if view.last_recorded(producer) is None:
+            silent = room_for_one(view, view.silent_recorder())
+            removal = Removal(silent_recorders=silent) if silent else None
+        recorded = (producer, operation.seq, place.lsn, view.steady_ms)
+    entry = Entry(head, operation.payload)
+    return Plan(place.lsn, (entry,), recorded=recorded, removal=removal)
 
 
 def check_record(operation: Operation, bytes_max: int) -> None:

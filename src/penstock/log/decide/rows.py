@@ -8,8 +8,9 @@ from penstock.errors import TryAgain
 from penstock.log.contract import Entry, Head
 from penstock.log.decide.fence import check_instance
 from penstock.log.decide.need import check_substream, need_stream
+from penstock.log.decide.producers import room_for_one
 from penstock.log.operations import AppendPending, AppendRows, Draft, Shape
-from penstock.log.plan import Plan, ProducerRecord, Showing
+from penstock.log.plan import Plan, ProducerRecord, Removal, Showing
 from penstock.log.state import Commit, Covered, StreamRecord, stream_point
 from penstock.log.view import Place, View
 from penstock.model.answers import Appended
@@ -47,10 +48,20 @@ def decide_rows(operation: AppendRows, view: View) -> Plan:
         sum(draft.rows for draft in operation.drafts),
         tuple(entry.head.lsn for entry in entries),
     )
-    producer = None
+    producer, removal = None, None
     if operation.producer is not None and operation.sequence is not None:
-        producer = (stream.id, operation.producer, ProducerRecord(operation.sequence, answer))
-    return Plan(answer, entries, showings=((stream.name, showing),), producer=producer)
+        if view.producer(stream, operation.producer) is None:
+            silent = room_for_one(view, view.silent_producer())
+            removal = Removal(silent=silent) if silent else None
+        record = ProducerRecord(operation.sequence, answer, view.steady_ms)
+        producer = (stream.id, operation.producer, record)
+    return Plan(
+        answer,
+        entries,
+        showings=((stream.name, showing),),
+        producer=producer,
+        removal=removal,
+    )
 
 
 def _entry(

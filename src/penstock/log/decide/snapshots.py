@@ -8,6 +8,7 @@ those of no marker do, until they are reclaimed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +18,7 @@ from penstock.log.contract import Head
 from penstock.log.state import StoreRecord
 from penstock.log.view import View
 from penstock.model.ids import (
+    KEY_BYTES_MAX,
     BatchId,
     FilePath,
     Lsn,
@@ -68,7 +70,23 @@ def keep_snapshots(marker: Marker, view: View) -> Kept:
         if folder is None or folder in stores or view.store(marker.query, folder) is not None:
             continue
         stores[folder] = StoreRecord(folder, marker.batch)
+    _check_folders(marker, stores)
     return Kept(tuple(stores.values()), tuple(named), tuple(loosed))
+
+
+def _check_folders(marker: Marker, folders: Iterable[str]) -> None:
+    """Refuse a store that cannot be remembered under its query's id and its folder."""
+    room = KEY_BYTES_MAX - 1 - len(marker.query.encode("utf-8"))
+    for folder in folders:
+        size = len(folder.encode("utf-8"))
+        if not 1 <= size <= room:
+            raise BadCall(
+                f"the folder {folder[:80]!r} of a state store, named by batch {marker.batch} of "
+                f"the query {marker.query!r}, has {size} bytes, and its state can be kept in the "
+                f"log with at most {room}; give the store or the query a shorter name, or keep "
+                "snapshots in the checkpoint location alone",
+                code="bad_request",
+            )
 
 
 def _check(

@@ -19,6 +19,7 @@ from penstock.log.operations import (
     Trimmed,
 )
 from penstock.log.plan import Plan, Removal
+from penstock.log.rules import ALTERATIONS_COUNTED
 from penstock.log.state import DeletedStream, StreamRecord, stream_point
 from penstock.log.view import View
 from penstock.model.ids import SUBSTREAMS_MAX, Lsn, Substream, substream_tag
@@ -65,6 +66,22 @@ def decide_stream(operation: CreateStream, view: View) -> Plan:
 def decide_alter(operation: AlterStream, view: View) -> Plan:
     """The stream with what was asked for; asking for what it has changes nothing."""
     stream = need_stream(view, operation.name)
+    if operation.stream_id not in (None, stream.id):
+        raise _conflict(stream, "is another one than the change was meant for")
+    if operation.revision in (None, stream.revision):
+        altered = _altered(stream, operation, view)
+    elif not _is_as_asked(stream, operation, view):
+        raise _conflict(stream, "was altered since the change was thought of")
+    else:
+        altered = stream
+    if altered == stream:
+        return Plan(stream)
+    if view.rules.version >= ALTERATIONS_COUNTED:
+        altered = msgspec.structs.replace(altered, revision=stream.revision + 1)
+    return Plan(altered, stream=altered)
+
+
+def _altered(stream: StreamRecord, operation: AlterStream, view: View) -> StreamRecord:
     altered = stream
     if operation.schema is not None and operation.schema != stream.schema:
         check_added(_schema(stream.schema), _schema(operation.schema), stream.name)
@@ -78,7 +95,22 @@ def decide_alter(operation: AlterStream, view: View) -> Plan:
         )
     if operation.retention is not None:
         altered = msgspec.structs.replace(altered, retention=operation.retention)
-    return Plan(altered, stream=None if altered == stream else altered)
+    return altered
+
+
+def _is_as_asked(stream: StreamRecord, operation: AlterStream, view: View) -> bool:
+    try:
+        return _altered(stream, operation, view) == stream
+    except BadCall:
+        return False
+
+
+def _conflict(stream: StreamRecord, fact: str) -> BadCall:
+    return BadCall(
+        f"the stream {stream.name!r} {fact}; look at it, and ask again if it is still wanted",
+        code="conflict",
+        status=409,
+    )
 
 
 def _ddl(schema: bytes) -> str:
@@ -104,8 +136,13 @@ def decide_delete_stream(operation: DeleteStream, view: View) -> Plan:
     """The stream is gone at once; its entries are swept afterwards, a bounded number at a time.
 
     A stream made later under the name begins where this one ended, so that a reader of the old one
-    is told that its rows are gone instead of being given others.
+    is told that its rows are gone instead of being given others. One that is named by its id and is
+    gone already stays so, whatever has its name meanwhile.
     """
+    if operation.stream_id is not None and operation.stream_id < view.next_stream_id:
+        there = view.stream(operation.name)
+        if there is None or there.id != operation.stream_id:
+            return Plan(None)
     stream = need_stream(view, operation.name)
     users = _users(stream, view)
     if users and not operation.force:

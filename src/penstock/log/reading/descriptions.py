@@ -47,6 +47,8 @@ def describe_stream(
         first_columns=len(schemas.first(record)),
         age_ms_max=record.retention.age_ms_max,
         bytes_max=record.retention.bytes_max,
+        id=record.id,
+        revision=record.revision,
     )
 
 

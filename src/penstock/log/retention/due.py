@@ -22,6 +22,7 @@ from penstock.log.operations import (
     DeleteQuery,
     Operation,
     Reclaim,
+    ResetQuery,
     SweepStream,
     TrimQuery,
     TrimStream,
@@ -104,16 +105,27 @@ def _of_query(
     """A batch write that is over is forgotten as a whole; else what is left over goes first, then
     markers that a recovery cannot need."""
     before_ms = now_ms - settings.trim_after_ms
+    if query.emptying is not None:
+        return _emptying(query, settings)
     if query.marker is not None and query.marker.commit is None:
         head = view.head(query.marker.lsn)
         is_over = head is None or head.arrived_at_ms < before_ms
-        return DeleteQuery(query.query, remember=False) if is_over else None
+        step = DeleteQuery(query.query, False, query.instance, settings.trim_entries_max)
+        return step if is_over else None
     vain = islice(_in_vain(view, query, before_ms), settings.trim_entries_max)
     found = tuple(vain)
     if found:
         return Reclaim(query.query, found)
     below = _below(view, query, before_ms, settings)
     return TrimQuery(query.query, below) if below > query.trimmed else None
+
+
+def _emptying(query: QueryRecord, settings: Settings) -> Operation:
+    """The next step of a reset or deletion that whoever asked for it has not seen to its end."""
+    if query.emptying == "reset":
+        return ResetQuery(query.query, query.run, settings.trim_entries_max)
+    remember = query.emptying == "delete"
+    return DeleteQuery(query.query, remember, query.instance, settings.trim_entries_max)
 
 
 def _in_vain(view: StoreView, query: QueryRecord, before_ms: int) -> Iterator[Lsn]:

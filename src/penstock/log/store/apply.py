@@ -22,9 +22,8 @@ _decode_recorded = msgspec.msgpack.Decoder(RecordedState).decode
 class Effects:
     """Carries plans out in one write transaction."""
 
-    def __init__(self, view: StoreView, producers_max: int) -> None:
+    def __init__(self, view: StoreView) -> None:
         self._view = view
-        self._producers_max = producers_max
 
     def put(self, table: str, key: bytes, value: bytes, *, append: bool = False) -> None:
         self._view.txn.put(key, value, db=self._view.tables[table], append=append)
@@ -112,50 +111,37 @@ class Effects:
         self.put_counter("arrived_at_ms", last.arrived_at_ms)
 
     def put_producer(self, stream_id: int, producer: str, record: ProducerRecord) -> None:
-        """Remember the producer, and forget the one unused longest when there are too many."""
         view, key = self._view, layout.producer_key(stream_id, producer)
-        uses, producers = view.tables["producer_uses"], view.tables["producers"]
         before = view.get("producers", key)
         if before is not None:
-            view.txn.delete(lsn_key(_decode_producer(before).answer.position), db=uses)
-        self.put("producers", key, _encode(ProducerState(record.sequence, record.answer)))
+            position = _decode_producer(before).answer.position
+            view.txn.delete(lsn_key(position), db=view.tables["producer_uses"])
+        state = ProducerState(record.sequence, record.answer, record.heard_ms)
+        self.put("producers", key, _encode(state))
         self.put("producer_uses", lsn_key(record.answer.position), key)
-        if view.txn.stat(producers)["entries"] > self._producers_max:
-            with view.txn.cursor(db=uses) as cursor:
-                if cursor.first():
-                    view.txn.delete(bytes(cursor.value()), db=producers)
-                    cursor.delete()
 
-    def _put_recorded(self, producer: str, seq: int, lsn: Lsn) -> None:
-        """Remember a record's sequence, and forget those out of the window; then, when there are
-        too many producers, forget the one unused longest as a whole."""
+    def _put_recorded(self, producer: str, seq: int, lsn: Lsn, heard_ms: int) -> None:
+        """Remember a record's sequence, and forget those out of the window."""
         view = self._view
-        uses, producers = view.tables["record_uses"], view.tables["record_producers"]
         key = producer.encode("utf-8")
         before = view.get("record_producers", key)
         last = seq
         if before is not None:
             state = _decode_recorded(before)
             last = max(seq, state.last)
-            view.txn.delete(lsn_key(state.lsn), db=uses)
-        self.put("record_producers", key, _encode(RecordedState(last, lsn)))
+            view.txn.delete(lsn_key(state.lsn), db=view.tables["record_uses"])
+        self.put("record_producers", key, _encode(RecordedState(last, lsn, heard_ms)))
         self.put("record_uses", lsn_key(lsn), key)
         self.put("record_seqs", layout.recorded_key(producer, seq), _encode(lsn))
-        self._forget_seqs(producer, last - RECORD_WINDOW)
-        if view.txn.stat(producers)["entries"] > self._producers_max:
-            with view.txn.cursor(db=uses) as cursor:
-                cursor.first()
-                oldest = bytes(cursor.value())
-                cursor.delete()
-            view.txn.delete(oldest, db=producers)
-            self._forget_seqs(oldest.decode("utf-8"), SEQ_MAX)
+        _forget_seqs(view, key, last - RECORD_WINDOW)
 
-    def _forget_seqs(self, producer: str, last: int) -> None:
-        first = layout.recorded_key(producer, 0)
-        with self._view.txn.cursor(db=self._view.tables["record_seqs"]) as cursor:
-            there = cursor.set_range(first)
-            while there and bytes(cursor.key()[:-8]) == first[:-8] and lsn_of(cursor.key()) <= last:
-                there = cursor.delete() and bool(cursor.key())
+
+def _forget_seqs(view: StoreView, producer: bytes, last: int) -> None:
+    prefix = producer + b"\x00"
+    with view.txn.cursor(db=view.tables["record_seqs"]) as cursor:
+        there = cursor.set_range(prefix)
+        while there and bytes(cursor.key()[:-8]) == prefix and lsn_of(cursor.key()) <= last:
+            there = cursor.delete() and bool(cursor.key())
 
 
 def remove(view: StoreView, removal: Removal) -> None:
@@ -165,7 +151,11 @@ def remove(view: StoreView, removal: Removal) -> None:
         furthest = max(lsn, view.trimmed(point))
         view.txn.put(point.encode("utf-8"), _encode(furthest), db=view.tables["trims"])
     for stream_id, producer in removal.producers:
-        _remove_producer(view, stream_id, producer)
+        _remove_producer(view, layout.producer_key(stream_id, producer))
+    for key in removal.silent:
+        _remove_producer(view, key)
+    for key in removal.silent_recorders:
+        _remove_recorder(view, key)
     for table, keys in _keys(removal).items():
         for key in keys:
             view.txn.delete(key, db=view.tables[table])
@@ -204,10 +194,17 @@ def _keys(removal: Removal) -> dict[str, list[bytes]]:
     }
 
 
-def _remove_producer(view: StoreView, stream_id: int, producer: str) -> None:
-    key = layout.producer_key(stream_id, producer)
-    found = view.get("producers", key)
-    if found is not None:
-        position = _decode_producer(found).answer.position
+def _remove_producer(view: StoreView, key: bytes) -> None:
+    stored = view.get("producers", key)
+    if stored is not None:
+        position = _decode_producer(stored).answer.position
         view.txn.delete(lsn_key(position), db=view.tables["producer_uses"])
         view.txn.delete(key, db=view.tables["producers"])
+
+
+def _remove_recorder(view: StoreView, key: bytes) -> None:
+    stored = view.get("record_producers", key)
+    if stored is not None:
+        view.txn.delete(lsn_key(_decode_recorded(stored).lsn), db=view.tables["record_uses"])
+        view.txn.delete(key, db=view.tables["record_producers"])
+        _forget_seqs(view, key, SEQ_MAX)

@@ -4,6 +4,7 @@ format.json   {"format": 5}
 lock          held (flock) by the server for life; names its pid
 log/          the store
 index.json    of which log elsewhere the store is an index; not there when it is the log itself
+reserve       room on the disk that is given back when trims need it
 token         the token clients must send, readable by the owner only
 server.json   where the running server listens; there while it does
 """

@@ -23,8 +23,9 @@
     parts          lsn                          -> part of an operation that is not complete yet
     parts_of       publisher, number, index     -> lsn of that part
     published      publisher, number            -> lsn of the operation's last message
-    subjects       subject of a task log        -> lsn of its last message
-    counters       name                         -> number
+    subjects       subject of a task log, or the
+                   digest of a long one         -> lsn of its last message
+    counters       name                         -> number; under `steady`, SteadyTime
 
 Folders written before format 5 may hold two more tables, `aligned` and `barriers`, which are left
 as they are and read by nobody.
@@ -36,6 +37,7 @@ payload's checksum, so a payload in the wrong place is noticed too.
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from typing import Any
 
@@ -46,7 +48,7 @@ import xxhash
 from penstock.errors import Damaged
 from penstock.log.contract import Entry, Head
 from penstock.model.answers import Appended
-from penstock.model.ids import Lsn
+from penstock.model.ids import KEY_BYTES_MAX, Lsn
 
 TABLES = (
     "entries",
@@ -93,6 +95,7 @@ class ProducerState(msgspec.Struct, frozen=True, array_like=True):
 
     sequence: int
     answer: Appended
+    heard_ms: int = 0
 
 
 class RecordedState(msgspec.Struct, frozen=True, array_like=True):
@@ -100,6 +103,23 @@ class RecordedState(msgspec.Struct, frozen=True, array_like=True):
 
     last: int
     lsn: Lsn
+    heard_ms: int = 0
+
+
+class SteadyTime(msgspec.Struct, frozen=True, array_like=True):
+    """How far the log's steady time has come, and what the clock said then."""
+
+    steady_ms: int = 0
+    clock_ms: int = 0
+
+    def moved_on(self, passed_ms: int, clock_ms: int) -> SteadyTime:
+        return SteadyTime(self.steady_ms + passed_ms, clock_ms)
+
+    def moved_to(self, clock_ms: int, step_ms_max: int) -> SteadyTime:
+        """By what the clock says has passed: nothing if it went back, a bounded step if it jumped
+        ahead, and nothing the first time."""
+        passed_ms = clock_ms - self.clock_ms if self.clock_ms else 0
+        return self.moved_on(min(max(0, passed_ms), step_ms_max), clock_ms)
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):
@@ -187,6 +207,12 @@ def consumer_key(reader: str, name: str, stream: str) -> bytes:
 
 def recorded_key(producer: str, seq: int) -> bytes:
     return producer.encode("utf-8") + b"\x00" + _LSN.pack(seq)
+
+
+def subject_key(subject: str) -> bytes:
+    """A subject can be longer than a key: names are escaped in it, and anybody may publish."""
+    key = subject.encode("utf-8")
+    return key if len(key) <= KEY_BYTES_MAX else b"\x00" + hashlib.blake2b(key).digest()
 
 
 def encode_entry(entry: Entry) -> bytes:

@@ -21,7 +21,6 @@ from penstock.log.store.view import StoreView
 from penstock.model.answers import Appended
 from penstock.model.ids import BatchId, Lsn, files_tag, offsets_batch, task_log_tag
 from penstock.model.marker import Marker
-from penstock.settings.server import Settings
 
 
 @dataclass(frozen=True)
@@ -83,9 +82,7 @@ def refusal(found: Damage) -> Damaged:
     )
 
 
-def cut_from(
-    env: lmdb.Environment, tables: Tables, first: Lsn, settings: Settings, clock: Clock
-) -> Cut:
+def cut_from(env: lmdb.Environment, tables: Tables, first: Lsn, clock: Clock) -> Cut:
     """Remove every entry from `first` on, from every index, in one transaction.
 
     Producers and queries go back to their last sequence and marker before the cut, and recorded
@@ -95,7 +92,7 @@ def cut_from(
     """
     with env.begin(write=True) as txn:
         view = StoreView(txn, tables, clock.wall_ms())
-        effects = Effects(view, settings.producers_max)
+        effects = Effects(view)
         last = Lsn(view.next_lsn - 1)
         lost_queries = list(_queries_after(view, first))
         _put_back_waiting(view, effects, first)
@@ -181,7 +178,7 @@ def _put_back_producer(view: StoreView, effects: Effects, key: bytes, first: Lsn
             before = view.commit_at(stream, commit.lsn - 1)
             rows = commit.rows_total - (before.rows_total if before is not None else 0)
             answer = Appended(commit.lsn, rows, tuple(sorted(lsns)))
-            record = ProducerRecord(head.seq, answer)
+            record = ProducerRecord(head.seq, answer, view.steady_ms)
             effects.put_producer(stream_id, producer, record)
             return
         commit = view.commit_at(stream, commit.lsn - 1)
@@ -201,7 +198,7 @@ def _put_back_recorded(view: StoreView, first: Lsn) -> None:
         view.txn.delete(producer, db=producers)
         left = _recorded(view, producer)
         if left:
-            state = RecordedState(max(left), max(left.values()))
+            state = RecordedState(max(left), max(left.values()), before.heard_ms)
             view.txn.put(producer, msgspec.msgpack.encode(state), db=producers)
             view.txn.put(lsn_key(state.lsn), producer, db=uses)
 

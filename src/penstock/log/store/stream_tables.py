@@ -81,7 +81,7 @@ class StreamTables(TableReader):
         if found is None:
             return None
         state = _decode_producer(found)
-        return ProducerRecord(state.sequence, state.answer)
+        return ProducerRecord(state.sequence, state.answer, state.heard_ms)
 
     def producers_until(self, stream: StreamRecord, last: Lsn) -> Iterator[str]:
         """Producers whose last append to the stream is at or before `last`."""

@@ -8,6 +8,7 @@ import lmdb
 import msgspec
 
 from penstock.log.store.layout import Tables
+from penstock.model.ids import KEY_BYTES_MAX
 
 _decode_number = msgspec.msgpack.Decoder(int).decode
 
@@ -19,7 +20,9 @@ class TableReader:
     tables: Tables
 
     def get(self, table: str, key: bytes) -> Any:
-        """The value under a key, or None."""
+        """The value under a key, or None, as under a text that cannot be a key."""
+        if not 1 <= len(key) <= KEY_BYTES_MAX:
+            return None
         return self.txn.get(key, db=self.tables[table])
 
     def counter(self, name: str, default: int) -> int:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import lmdb
 
+from penstock.log.rules import Rules
 from penstock.log.store.consumer_tables import ConsumerTables
 from penstock.log.store.entry_tables import EntryTables
 from penstock.log.store.layout import Tables
+from penstock.log.store.producer_tables import ProducerTables
 from penstock.log.store.query_tables import QueryTables
 from penstock.log.store.stream_tables import StreamTables
 from penstock.log.view import Place
 from penstock.model.ids import Lsn
 
+NEWEST_RULES = Rules()
 
-class StoreView(EntryTables, StreamTables, QueryTables, ConsumerTables):
+
+class StoreView(EntryTables, StreamTables, ProducerTables, QueryTables, ConsumerTables):
     """One transaction's state. Payload views die with the transaction; copy what must live on."""
 
     def __init__(
@@ -22,12 +26,14 @@ class StoreView(EntryTables, StreamTables, QueryTables, ConsumerTables):
         tables: Tables,
         wall_ms: int = 0,
         places: tuple[Place, ...] | None = None,
+        rules: Rules = NEWEST_RULES,
     ) -> None:
         """`places` are those the operation already has; without them the next ones are given."""
         self.txn = txn
         self.tables = tables
         self._wall_ms = wall_ms
         self._places = places
+        self.rules = rules
 
     def places(self, count: int) -> tuple[Place, ...]:
         if self._places is not None and count > 0:

@@ -18,6 +18,7 @@ from penstock.log.operations import Operation
 from penstock.log.store import repair
 from penstock.log.store.folder import Folder, check_whole
 from penstock.log.store.layout import TABLES, Tables
+from penstock.log.store.room import map_size
 from penstock.log.store.view import StoreView
 from penstock.settings.server import Settings
 
@@ -95,7 +96,7 @@ def _open_env(store: Path, settings: Settings) -> lmdb.Environment:
     try:
         return lmdb.open(
             str(store),
-            map_size=settings.map_bytes,
+            map_size=map_size(settings),
             max_dbs=len(TABLES),
             max_readers=READERS_MAX,
             writemap=False,
@@ -127,6 +128,6 @@ def _verify(
     if not cut_damaged_tail:
         env.close()
         raise repair.refusal(found)
-    cut = repair.cut_from(env, tables, found.first, settings, clock)
+    cut = repair.cut_from(env, tables, found.first, clock)
     _LOG.warning("%s", cut)
     return cut

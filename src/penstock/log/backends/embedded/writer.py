@@ -9,7 +9,10 @@ The order of each round, and why:
    what a predecessor in the group wrote;
 4. say which streams show something new, then answer everyone.
 
-If the commit fails, nothing of the group took place and every operation in it is told so.
+If applying a plan fails, the group is decided again with each operation in a transaction of its
+own within the group's: the one that cannot be carried out is refused, and its neighbours are not.
+If the commit fails, nothing of the group took place; where there is no room left, what frees space
+is carried out with the reserve, and every other operation is told so.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,10 +33,11 @@ import lmdb
 
 from penstock.clock import Clock
 from penstock.errors import Bug, PenstockError, TryAgain
-from penstock.log.backends.outcomes import News, decided, unanswered
+from penstock.log.backends.outcomes import News, carry_out, failed, is_local, unanswered
 from penstock.log.operations import Operation, payload_bytes
-from penstock.log.store.apply import Effects
-from penstock.log.store.layout import Tables
+from penstock.log.rules import Rules
+from penstock.log.store.layout import SteadyTime, Tables
+from penstock.log.store.room import Room, is_freeing
 from penstock.log.store.view import StoreView
 from penstock.settings.server import Settings
 
@@ -40,6 +45,8 @@ _LOG = logging.getLogger("penstock.log")
 _FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
 
 OnNews = Callable[[News], None]
+Refusals = Sequence[PenstockError | None]
+CarryOut = Callable[[lmdb.Transaction, Operation, News], Any]
 
 
 @dataclass(frozen=True)
@@ -65,9 +72,11 @@ class Writer:
     ) -> None:
         self._env = env
         self._tables = tables
-        self._folder = folder
+        self._room = Room(env, tables, folder, settings)
         self._settings = settings
+        self._rules = Rules.of(settings)
         self._clock = clock
+        self._steady: tuple[SteadyTime, float] | None = None
         self._on_news = on_news
         self._queue: deque[Waiting] = deque()
         self._queue_bytes = 0
@@ -129,12 +138,9 @@ class Writer:
 
     def _write(self, group: list[Waiting]) -> None:
         try:
-            outcomes, news = self._transact(group)
+            outcomes, news = self._transacted(group, self._refusals(group))
         except Exception as error:
-            refusal = self._failure(error)
-            for waiting in group:
-                waiting.future.set_exception(refusal)
-            return
+            outcomes, news = self._freed(group, self._failure(error))
         if news.changed:
             self.commits += 1
             self.operations += len(group)
@@ -145,47 +151,97 @@ class Writer:
             else:
                 waiting.future.set_result(outcome)
 
-    def _transact(self, group: list[Waiting]) -> tuple[list[Any], News]:
-        outcomes: list[Any] = []
+    def _refusals(self, group: list[Waiting]) -> Refusals:
+        """Why what makes the log grow must wait, for each operation; None: there is room for it."""
+        sizes = [None if is_freeing(each.operation) else each.size for each in group]
+        with self._env.begin() as txn:
+            return self._room.refusals(txn, sizes)
+
+    def _freed(self, group: list[Waiting], refusal: PenstockError) -> tuple[list[Any], News]:
+        """After a failure, what frees space once more, with the reserve; the rest is refused."""
+        refusals = [None if is_freeing(each.operation) else refusal for each in group]
+        if refusal.code == "storage_full" and None in refusals:
+            self._room.release()
+            try:
+                freed = self._transacted(group, refusals)
+                self._settle_freed_pages()
+                return freed
+            except Exception as error:
+                refusal = self._failure(error)
+        return [refusal] * len(group), News()
+
+    def _settle_freed_pages(self) -> None:
+        """Commit once more, next to nothing: pages that one transaction has freed can be used from
+        the second one after it on."""
+        with suppress(lmdb.Error), self._env.begin(write=True, buffers=True) as txn:
+            self._take_time(txn)
+
+    def _transacted(self, group: list[Waiting], refusals: Refusals) -> tuple[list[Any], News]:
+        try:
+            return self._transact(group, refusals, self._carry_out)
+        except Exception as error:
+            if is_local(error):
+                raise
+            return self._transact(group, refusals, self._carry_out_apart)
+
+    def _transact(
+        self, group: list[Waiting], refusals: Refusals, carry_out: CarryOut
+    ) -> tuple[list[Any], News]:
         news = News()
         txn = self._env.begin(write=True, buffers=True)
         try:
-            view = StoreView(txn, self._tables, self._clock.wall_ms())
-            effects = Effects(view, self._settings.producers_max)
-            for waiting in group:
-                plan = decided(waiting.operation, view)
-                if isinstance(plan, PenstockError):
-                    outcomes.append(plan)
-                    continue
-                if plan.changes:
-                    effects.apply(plan)
-                    news.add(plan)
-                outcomes.append(plan.answer)
+            self._take_time(txn)
+            outcomes = [
+                carry_out(txn, waiting.operation, news) if refusal is None else refusal
+                for waiting, refusal in zip(group, refusals, strict=True)
+            ]
             if news.changed:
                 txn.commit()
         finally:
             txn.abort()
         return outcomes, news
 
+    def _take_time(self, txn: lmdb.Transaction) -> None:
+        """Move the log's steady time on by what has passed here since it was last moved, whether
+        that was kept or not; over a restart, by what the wall clock says, within bounds."""
+        view = StoreView(txn, self._tables)
+        now_s, wall_ms = self._clock.monotonic_s(), self._clock.wall_ms()
+        if self._steady is None:
+            steady = view.steady.moved_to(wall_ms, self._rules.step_ms_max)
+        else:
+            before, at_s = self._steady
+            passed_ms = int((now_s - at_s) * 1000)
+            steady = before.moved_on(passed_ms, wall_ms)
+            now_s = at_s + passed_ms / 1000  # what is left of a millisecond counts the next time
+        self._steady = (steady, now_s)
+        view.put_steady(steady)
+
+    def _carry_out(self, txn: lmdb.Transaction, operation: Operation, news: News) -> Any:
+        view = StoreView(txn, self._tables, self._clock.wall_ms(), rules=self._rules)
+        return carry_out(operation, view, news)
+
+    def _carry_out_apart(self, txn: lmdb.Transaction, operation: Operation, news: News) -> Any:
+        within = self._env.begin(write=True, buffers=True, parent=txn)
+        try:
+            outcome = self._carry_out(within, operation, news)
+            within.commit()
+        except Exception as error:
+            within.abort()
+            if is_local(error):
+                raise
+            return failed("applying", operation, error)
+        return outcome
+
     def _failure(self, error: Exception) -> PenstockError:
         """Why a group was not written, in a sentence for its callers."""
         if isinstance(error, lmdb.MapFullError):
-            return self._full(
-                f"the log has reached map_bytes, {self._settings.map_bytes}; raise it"
+            return self._room.full(
+                f"the log has reached map_bytes, {self._settings.map_bytes}; raise it, or trim it,"
             )
         if isinstance(error, lmdb.DiskError | OSError) or _number_of(error) in _FULL:
-            return self._full(f"{error}; make room")
+            return self._room.full(f"{error}; make room")
         _LOG.error("a group of operations failed", exc_info=error)
         return Bug(f"writing failed: {type(error).__name__}: {error}; report this", code="bug")
-
-    def _full(self, what: str) -> TryAgain:
-        space = os.statvfs(self._folder)
-        return TryAgain(
-            f"the log in {self._folder} cannot grow, with {space.f_bavail * space.f_frsize} bytes "
-            f"free on its disk: {what} and try again; nothing of this call was kept",
-            code="storage_full",
-            status=507,
-        )
 
 
 def _number_of(error: Exception) -> int | None:

@@ -15,11 +15,13 @@ from typing import TypeVar
 import lmdb
 
 from penstock.clock import Clock
+from penstock.errors import Damaged, PenstockError, TryAgain
 from penstock.log.backends.jetstream.codec import Newer
 from penstock.log.backends.jetstream.replay import Delivered, Outcome, Replay
 from penstock.log.backends.jetstream.state_dump import Refill
 from penstock.log.backends.keep_running import going_on
-from penstock.log.backends.outcomes import News
+from penstock.log.backends.outcomes import News, is_local
+from penstock.log.rules import Rules
 from penstock.log.store.layout import Tables
 from penstock.model.ids import Lsn
 from penstock.settings.server import Settings
@@ -47,10 +49,11 @@ class Applier:
         is_purged: Callable[[Lsn], bool],
         refill: Refill | None = None,
     ) -> None:
-        """`is_purged` says whether messages from a place on are gone that had to be applied."""
+        """`is_purged` says whether a state is written down that holds the message at a place."""
         self._env = env
         self._tables = tables
         self._settings = settings
+        self._rules = Rules.of(settings)
         self._clock = clock
         self._on_applied = on_applied
         self._is_purged = is_purged
@@ -60,7 +63,8 @@ class Applier:
         self._stopping = False
         self.applied = applied
         self.commits = 0
-        self.broken: str | None = None
+        self.broken: PenstockError | None = None
+        """Why nothing is applied any more, once that is so."""
         self._thread = threading.Thread(target=self._run, name="penstock-applier", daemon=True)
 
     def start(self) -> None:
@@ -88,6 +92,18 @@ class Applier:
             self._wake.notify()
         if self._thread.is_alive():
             self._thread.join()
+
+    def stop_at(self, sentence: str) -> None:
+        """Apply nothing more: the stream, or what is stored of it, is not what it was."""
+        self._stop_at(Damaged(sentence, code="damaged"))
+
+    def _cannot_go_on(self, sentence: str) -> None:
+        """Apply nothing more until the server is started again."""
+        self._stop_at(TryAgain(sentence, code="log_unavailable"))
+
+    def _stop_at(self, error: PenstockError) -> None:
+        _LOG.error("the log is followed no further: %s", error.message)
+        self.broken = error
 
     def _run(self) -> None:
         while True:
@@ -128,7 +144,15 @@ class Applier:
             try:
                 return work(group)
             except Newer as error:
-                self.broken = f"a message after {self.applied} is of a newer version: {error}"
+                self._cannot_go_on(
+                    f"a message after {self.applied} is of a newer version: {error}; start the "
+                    "server again, in the newest version that is used with this log"
+                )
+            except Damaged as error:
+                self.stop_at(
+                    f"the index of the log is damaged: {error.message}; or delete its folder, "
+                    "which is made anew from the stream"
+                )
             except Exception as error:
                 _LOG.error(
                     "the messages from %d on cannot be applied to the index of the log: %s: %s; "
@@ -161,26 +185,73 @@ class Applier:
             self._refill = None
             self.applied = max(self.applied, refill.until)
         elif after:
-            self.broken = f"the stream lacks {refill.left} messages of entries that are there"
+            self.stop_at(
+                f"the stream lacks {refill.left} messages of entries that are there; restore "
+                "JetStream from a backup"
+            )
         return after
 
     def _check_places(self, group: list[Delivered]) -> bool:
-        """Places have no gap but for what was purged, which must have been applied by then."""
+        """Places have no gap: what was purged must have been applied by then."""
         places = [self.applied, *(message.lsn for message in group)]
         for before, place in pairwise(places):
-            if place > before + 1 and self._is_purged(Lsn(before + 1)):
-                self.broken = f"the messages after {before} were purged before they were applied"
-                return False
+            if place == before + 1:
+                continue
+            if self._is_purged(Lsn(place - 1)):
+                self._cannot_go_on(
+                    f"the messages after {before} were purged before they were applied; start the "
+                    "server again, to go on from the state that was written down"
+                )
+            else:
+                self.stop_at(
+                    f"the stream lacks the messages {before + 1} to {place - 1}, which no state "
+                    "written down holds: JetStream has lost what it had acknowledged; restore it "
+                    "from a backup"
+                )
+            return False
         return True
 
     def _apply(self, group: list[Delivered]) -> tuple[News, list[Outcome]] | None:
+        """As one; if that fails by more than this machine, each message apart from the others, so
+        that the one that cannot be applied anywhere is passed over, as it is on every server."""
         if not self._check_places(group):
             return None
+        try:
+            return self._transact(group, self._replay)
+        except Exception as error:
+            if is_local(error) or isinstance(error, Newer):
+                raise
+        return self._transact(group, self._replay_apart)
+
+    def _transact(
+        self, group: list[Delivered], replay: Callable[..., list[Outcome]]
+    ) -> tuple[News, list[Outcome]]:
+        news = News()
         txn = self._env.begin(write=True, buffers=True)
         try:
-            replay = Replay(txn, self._tables, self._settings.producers_max)
-            outcomes = [found for each in group if (found := replay.apply(each)) is not None]
+            outcomes = replay(txn, group, news)
             txn.commit()
         finally:
             txn.abort()
-        return replay.news, outcomes
+        return news, outcomes
+
+    def _replay(self, txn: lmdb.Transaction, group: list[Delivered], news: News) -> list[Outcome]:
+        replay = Replay(txn, self._tables, self._rules, news)
+        return [outcome for each in group if (outcome := replay.apply(each)) is not None]
+
+    def _replay_apart(
+        self, txn: lmdb.Transaction, group: list[Delivered], news: News
+    ) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for message in group:
+            within = self._env.begin(write=True, buffers=True, parent=txn)
+            try:
+                outcomes += self._replay(within, [message], news)
+                within.commit()
+            except Exception as error:
+                within.abort()
+                if is_local(error) or isinstance(error, Newer):
+                    raise
+                refused = Replay(txn, self._tables, self._rules, news).refuse(message, error)
+                outcomes += [] if refused is None else [refused]
+        return outcomes

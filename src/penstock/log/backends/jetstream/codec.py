@@ -26,12 +26,17 @@ from penstock.log.operations import (
     TakeQuery,
 )
 
-VERSION = 2
+VERSION = 3
 """Raised with every change of what a message means, a decision's outcome included: servers that
-decide differently would hold different logs. Messages of earlier versions are read as they are, up
-to the first one of this version; operations that only version 1 has change nothing."""
+decide differently would hold different logs. Messages of earlier versions are read as they are and
+decided by the rules of theirs, up to the first one of this version."""
 FIRST_VERSION = 1
 _VERSIONS_END = 32
+
+PUBLISHER_BYTES = 8
+NUMBER_MAX = (1 << 63) - 1
+MESSAGES_MAX = 1 << 31
+"""Of one operation. What says more than these is no message of ours."""
 
 _PREFIX = struct.Struct(">BI")
 _PLAIN = re.compile(r"[A-Za-z0-9_\-]+")
@@ -122,7 +127,9 @@ def decode(body: bytes) -> tuple[Meta, bytes] | None:
         meta = _decode_meta(memoryview(body)[start : start + size])
     except (struct.error, msgspec.DecodeError):
         return None
-    if not 0 <= meta.index < meta.count:
+    if len(meta.publisher) != PUBLISHER_BYTES or not 0 <= meta.number <= NUMBER_MAX:
+        return None
+    if not 0 <= meta.index < meta.count <= MESSAGES_MAX:
         return None
     return meta, body[start + size :]
 

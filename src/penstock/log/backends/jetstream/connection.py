@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from penstock.errors import BadCall
@@ -47,6 +47,8 @@ class Connection:
         self.address = address
         self.loop = asyncio.new_event_loop()
         self.client = NatsClient()
+        self.on_reconnect: Callable[[], None] = lambda: None
+        """Called on the loop when the client has lost its server and found one again."""
         self._thread = threading.Thread(target=self._run, name="penstock-nats", daemon=True)
         self._thread.start()
 
@@ -77,6 +79,7 @@ class Connection:
                     reconnect_time_wait=0.2,  # type: ignore[arg-type]
                     ping_interval=3,
                     error_cb=_ignore,
+                    reconnected_cb=self._reconnected,
                     skip_subject_validation=True,
                 ),
                 CONNECT_S + 1,
@@ -85,6 +88,9 @@ class Connection:
             await _leave(client)
             raise
         self.client = client
+
+    async def _reconnected(self) -> None:
+        self.on_reconnect()
 
     async def api(self, what: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """One request to JetStream's API, or `ApiError`."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from penstock.log.backends.jetstream.applier import Applier
 from penstock.log.backends.jetstream.connection import ApiError, Connection
 from penstock.log.backends.jetstream.replay import Delivered
+from penstock.log.backends.jetstream.stream import NO_MESSAGE, StreamState, stream_state
 from penstock.model.ids import Lsn
 
 if TYPE_CHECKING:
@@ -25,23 +28,35 @@ class Follower:
 
     It lives in one server's memory and acknowledges nothing: what counts is the place up to which
     messages were handed on. A gap in its own count, a heartbeat that names another count, or
-    silence means that messages were lost on the way.
+    silence means that messages were lost on the way. Before it is made anew, and after every
+    reconnection, the stream is looked at: one that is another, or has lost what this server has
+    seen, ends the following.
     """
 
-    def __init__(self, connection: Connection, applier: Applier) -> None:
+    def __init__(self, connection: Connection, applier: Applier, state: StreamState) -> None:
         self._connection = connection
         self._applier = applier
+        self._state = state
+        self._last_handed_on: tuple[str, int] | None = None
         self._prefix = len(connection.address.name) + 1
         self._handed_on = applier.applied
         self._count = 0
         self._broken = asyncio.Event()
         self._heard = 0.0
         self.trouble: str | None = "the stream is not followed yet"
+        connection.on_reconnect = self._look_again
+
+    def _look_again(self) -> None:
+        """Make the consumer anew, after a look at the stream."""
+        self._connection.loop.call_soon_threadsafe(self._broken.set)
 
     async def run(self) -> None:
-        """Follow until cancelled."""
-        while True:
+        """Follow until cancelled, or until the stream is not the one that was followed."""
+        while self._applier.broken is None:
             try:
+                await self._check_same()
+                if self._applier.broken is not None:
+                    break
                 subscription, name = await self._consume()
             except Exception as error:  # whatever it is, nothing is applied until it has gone
                 self.trouble = str(error) or type(error).__name__
@@ -53,6 +68,46 @@ class Follower:
             finally:
                 self.trouble = "the stream's messages have stopped coming"
                 await self._leave(subscription, name)
+        self.trouble = "the stream is followed no further"
+
+    async def _check_same(self) -> None:
+        """Stop the applier unless the stream is the one that was followed, and whole up to where
+        this server is: its identity, its end, and the last message that was handed on."""
+        name, address = self._connection.address.name, self._connection.address
+        now = stream_state(await self._connection.api(f"STREAM.INFO.{name}"))
+        if now.created != self._state.created:
+            self._applier.stop_at(
+                f"the stream of the log {address}, made at {now.created}, is another one than this "
+                f"server has followed, which was made at {self._state.created}; start the server "
+                "again to go on with it, or restore the one of before"
+            )
+        elif now.last < self._handed_on:
+            self._applier.stop_at(
+                f"the stream of the log {address} ends at {now.last}, and this server has seen "
+                f"{self._handed_on}: JetStream has lost what it had acknowledged; restore it from "
+                "a backup, or delete the folders of all servers to go on with what is left"
+            )
+        elif not await self._is_last_the_same():
+            self._applier.stop_at(
+                f"the stream of the log {address} has another message at {self._handed_on} than "
+                "this server has seen there: JetStream has lost what it had acknowledged; restore "
+                "it from a backup, or delete the folders of all servers to go on with what is left"
+            )
+
+    async def _is_last_the_same(self) -> bool:
+        if self._last_handed_on is None:
+            return True
+        try:
+            answer = await self._connection.api(
+                f"STREAM.MSG.GET.{self._connection.address.name}", {"seq": self._handed_on}
+            )
+        except ApiError as error:
+            if error.err_code == NO_MESSAGE:  # purged meanwhile
+                return True
+            raise
+        message = answer["message"]
+        body = base64.b64decode(message.get("data", ""))
+        return (message["subject"][self._prefix :], zlib.crc32(body)) == self._last_handed_on
 
     async def _consume(self) -> tuple[Subscription, str]:
         client = self._connection.client
@@ -134,6 +189,7 @@ class Follower:
             return
         self._handed_on = Lsn(lsn)
         subject = message.subject[self._prefix :]
+        self._last_handed_on = (subject, zlib.crc32(message.data))
         self._applier.put(Delivered(Lsn(lsn), time_ns // 1_000_000, subject, message.data))
 
     def _receive_status(self, message: Msg, headers: dict[str, str], broken: asyncio.Event) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.errors import TryAgain
 from penstock.log.address import LogAddress
 from penstock.log.backends.jetstream.applier import Applier
 from penstock.log.backends.jetstream.codec import VERSION, OperationId, void_message
@@ -43,6 +42,7 @@ META_BYTES = 64 << 10
 WATCH_S = 1.0
 OPEN_S_MAX = 30.0
 ENTRY_BYTES = 100
+AGREED = ("producers_max", "producer_kept_ms_min")
 PURGE_VERSION = (2, 10)
 """From which version on a server purges by itself. With 2.9.10, killing one of three while subjects
 were purged left replicas with different messages, every time it was tried."""
@@ -73,7 +73,7 @@ class JetStreamLog(LocalLog):
             index.refill,
         )  # fmt: skip
         self._publisher = Publisher(connection, self._applier, self.reading, settings)
-        self._follower = Follower(connection, self._applier)
+        self._follower = Follower(connection, self._applier, state)
         self._tasks: list[Future[None]] = []
         self.operations = 0
 
@@ -124,16 +124,12 @@ class JetStreamLog(LocalLog):
         return self._publisher.submit(operation)
 
     def _check_whole(self) -> None:
-        if self._applier.broken is not None:
-            raise TryAgain(
-                f"the index of the log in {self.folder.path} cannot be gone on with: "
-                f"{self._applier.broken}; start the server again, in the newest version that is "
-                "used with this log",
-                code="log_unavailable",
-            )
+        broken = self._applier.broken
+        if broken is not None:
+            raise type(broken)(broken.message, code=broken.code) from broken
 
     def _is_purged(self, place: Lsn) -> bool:
-        """Whether the messages from a place on, which did not come, had been there."""
+        """Whether the message at a place, which did not come, is in the state written down."""
         made = self._keeper.newest()
         return made is not None and made.lsn >= place
 
@@ -266,13 +262,14 @@ class JetStreamLog(LocalLog):
 def _bounded(settings: Settings, connection: Connection, state: StreamState) -> Settings:
     """The settings as they hold for this log: entries fit into messages, and what decisions rest
     on is what the log was made with."""
-    agreed = state.agreed.producers_max
-    if agreed != settings.producers_max:
-        _LOG.warning(
-            "the log %s was made with producers_max=%d, which counts on all its servers; %d is not "
-            "used", connection.address, agreed, settings.producers_max,
-        )  # fmt: skip
+    agreed = {name: getattr(state.agreed, name) for name in AGREED}
+    for name, value in agreed.items():
+        if value != getattr(settings, name):
+            _LOG.warning(
+                "the log %s was made with %s=%d, which counts on all its servers; %d is not used",
+                connection.address, name, value, getattr(settings, name),
+            )  # fmt: skip
     room = max(KIB, connection.payload_max - META_BYTES)
     return dataclasses.replace(
-        settings, producers_max=agreed, entry_bytes_max=min(settings.entry_bytes_max, room)
+        settings, **agreed, entry_bytes_max=min(settings.entry_bytes_max, room)
     )

@@ -21,6 +21,7 @@ from penstock.log.backends.local import READERS_MAX
 from penstock.log.store.folder import Folder, check_whole
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.refilling import is_whole
+from penstock.log.store.room import map_size
 from penstock.log.store.view import StoreView
 from penstock.model.ids import Lsn
 from penstock.settings.server import Settings
@@ -142,7 +143,7 @@ def _open_env(folder: Folder, settings: Settings) -> lmdb.Environment:
     one of the machine the index is made anew."""
     return lmdb.open(
         str(folder.store),
-        map_size=settings.map_bytes,
+        map_size=map_size(settings),
         max_dbs=len(TABLES),
         max_readers=READERS_MAX,
         writemap=False,

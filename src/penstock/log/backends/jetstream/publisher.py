@@ -23,7 +23,7 @@ from penstock.log.backends.jetstream.codec import OperationId, contended, messag
 from penstock.log.backends.jetstream.connection import ApiError, Connection
 from penstock.log.backends.jetstream.in_flight import Bounds, Lanes, Waiting, lane_of
 from penstock.log.backends.jetstream.replay import PUBLISHED_WINDOW, Outcome, Void, last_on
-from penstock.log.backends.jetstream.stream import EXPECT_SUBJECT, WRONG_LAST
+from penstock.log.backends.jetstream.stream import EXPECT_SUBJECT, NO_MESSAGE, WRONG_LAST
 from penstock.log.backends.keep_running import going_on
 from penstock.log.backends.outcomes import decided
 from penstock.log.operations import AppendRecord, Operation
@@ -39,7 +39,6 @@ UNSEEN_S = 20.0
 SWEEP_S = 0.1
 HEADERS_BYTES = 512
 SAID_BYTES = 256 << 10
-NO_MESSAGE = 10037
 _TOO_LARGE = 10054
 _FULL = {10076, 10077, 10047, 10028}
 _LAST = re.compile(r"wrong last sequence: (\d+)")

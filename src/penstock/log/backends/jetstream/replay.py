@@ -6,6 +6,7 @@ same message hold the same log, whoever published what and how often.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import struct
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import lmdb
 import msgspec
 
+from penstock.errors import Damaged
 from penstock.log.backends.jetstream.codec import (
     FIRST_VERSION,
     VOID,
@@ -23,10 +25,10 @@ from penstock.log.backends.jetstream.codec import (
     tag_of,
     version_of,
 )
-from penstock.log.backends.outcomes import News, decided
+from penstock.log.backends.outcomes import News, carry_out, failed
 from penstock.log.operations import Operation
-from penstock.log.store.apply import Effects
-from penstock.log.store.layout import Part, Tables, lsn_key, lsn_of
+from penstock.log.rules import PRODUCERS_KEPT, Rules
+from penstock.log.store.layout import Part, Tables, lsn_key, lsn_of, subject_key
 from penstock.log.store.view import StoreView
 from penstock.log.view import Place
 from penstock.model.ids import Lsn
@@ -71,15 +73,17 @@ _decode_part = msgspec.msgpack.Decoder(Part).decode
 class Replay:
     """Applies messages within one write transaction."""
 
-    def __init__(self, txn: lmdb.Transaction, tables: Tables, producers_max: int) -> None:
+    def __init__(
+        self, txn: lmdb.Transaction, tables: Tables, rules: Rules, news: News | None = None
+    ) -> None:
         self._txn = txn
         self._tables = tables
         self._view = StoreView(txn, tables)
-        self._producers_max = producers_max
+        self._rules = rules
         self._at_ms = self._view.counter("arrived_at_ms", 0)
         self._next = self._view.next_lsn
         self._version = log_version(self._view)
-        self.news = News()
+        self.news = News() if news is None else news
 
     def apply(self, message: Delivered) -> Outcome | None:
         """What the message completes, if anything. One seen before changes nothing.
@@ -89,18 +93,43 @@ class Replay:
         """
         if message.lsn < self._next:
             return None
-        self._at_ms = max(self._at_ms, message.at_ms)
+        self._take_time(message)
         outcome = self._apply(message)
-        self._next = Lsn(message.lsn + 1)
-        self.news.last = message.lsn
-        effects = Effects(self._view, self._producers_max)
-        effects.put_counter("next_lsn", self._next)
-        effects.put_counter("arrived_at_ms", self._at_ms)
+        self._pass(message)
         return outcome
 
-    def _apply(self, message: Delivered) -> Outcome | None:
+    def refuse(self, message: Delivered, error: Exception) -> Outcome | None:
+        """Pass over a message that cannot be applied on any server; `error` says why. Of an
+        operation, whose last message it is, that is the outcome."""
+        self._take_time(message)
+        self._note_subject(message)
+        decoded = decode(message.body)
+        outcome = None
+        meta = None if decoded is None else decoded[0]
+        if meta is not None and self._is_current(message, meta) and meta.is_last:
+            outcome = Outcome(meta.id, failed("applying", message, error))
+            self._void(meta.id, message.lsn)
+        self._pass(message)
+        return outcome
+
+    def _take_time(self, message: Delivered) -> None:
+        self._at_ms = max(self._at_ms, message.at_ms)
+        if self._version >= PRODUCERS_KEPT:
+            moved = self._view.steady.moved_to(message.at_ms, self._rules.step_ms_max)
+            self._view.put_steady(moved)
+
+    def _note_subject(self, message: Delivered) -> None:
         if message.subject.startswith("t."):
-            self._put("subjects", message.subject.encode("utf-8"), _encode(message.lsn))
+            self._put("subjects", subject_key(message.subject), _encode(message.lsn))
+
+    def _pass(self, message: Delivered) -> None:
+        self._next = Lsn(message.lsn + 1)
+        self.news.last = message.lsn
+        self._put_counter("next_lsn", self._next)
+        self._put_counter("arrived_at_ms", self._at_ms)
+
+    def _apply(self, message: Delivered) -> Outcome | None:
+        self._note_subject(message)
         found = decode(message.body)
         if found is None:
             return None
@@ -129,12 +158,12 @@ class Replay:
             return False
         if version > self._version:
             self._version = version
-            Effects(self._view, self._producers_max).put_counter(LOG_VERSION, version)
+            self._put_counter(LOG_VERSION, version)
         return True
 
     def _complete(self, meta: Meta, payload: bytes, lsn: Lsn) -> Outcome:
         parts = self._parts(meta.id)
-        if sorted(parts) != list(range(meta.count - 1)):
+        if len(parts) != meta.count - 1 or any(index not in parts for index in range(len(parts))):
             return self._void(meta.id, lsn)
         waited = [parts[index] for index in range(meta.count - 1)]
         payloads = [part.payload for _, part in waited]
@@ -147,14 +176,12 @@ class Replay:
         return Outcome(meta.id, self._decide(operation, (*places, Place(lsn, self._at_ms))))
 
     def _decide(self, operation: Operation, places: tuple[Place, ...]) -> Any:
-        view = StoreView(self._txn, self._tables, self._at_ms, places)
-        plan = decided(operation, view)
-        if isinstance(plan, Exception):
-            return plan
-        if plan.changes:
-            Effects(view, self._producers_max).apply(plan)
-            self.news.add(plan)
-        return plan.answer
+        rules = dataclasses.replace(self._rules, version=self._version)
+        view = StoreView(self._txn, self._tables, self._at_ms, places, rules)
+        outcome = carry_out(operation, view, self.news)
+        if isinstance(outcome, Damaged):
+            raise outcome  # what this server's disk has lost must not be its own decision
+        return outcome
 
     def _void(self, id: OperationId, lsn: Lsn) -> Outcome:
         self._forget_parts(id)
@@ -221,6 +248,9 @@ class Replay:
         if len(newest) >= PUBLISHERS_MAX:
             self._forget_numbers(min(newest, key=lambda one: newest[one]), (1 << 64) - 1)
 
+    def _put_counter(self, name: str, value: int) -> None:
+        self._put("counters", name.encode("ascii"), _encode(value))
+
     def _put(self, table: str, key: bytes, value: bytes) -> None:
         self._txn.put(key, value, db=self._tables[table])
 
@@ -244,7 +274,7 @@ def open_operation(view: StoreView) -> OperationId | None:
 
 def last_on(view: StoreView, subject: str) -> Lsn:
     """The last message seen on the subject of a task log."""
-    found = view.get("subjects", subject.encode("utf-8"))
+    found = view.get("subjects", subject_key(subject))
     return Lsn(0 if found is None else _decode_number(found))
 
 

@@ -18,13 +18,14 @@ import msgspec
 import nats
 
 from penstock.errors import Damaged
-from penstock.log.backends.jetstream.codec import VERSION
+from penstock.log.backends.jetstream.codec import FIRST_VERSION, VERSION
 from penstock.log.backends.jetstream.connection import REQUEST_S, ApiError, Connection
 from penstock.log.backends.jetstream.purge import purges
 from penstock.log.backends.jetstream.replay import open_operation
 from penstock.log.backends.jetstream.state_dump import Baseline, begin_refill, chunks, load
 from penstock.log.backends.jetstream.stream import (
     EXPECT_SUBJECT,
+    NO_MESSAGE,
     NO_STREAM,
     WRONG_LAST,
     StreamState,
@@ -35,7 +36,6 @@ from penstock.log.store.view import StoreView
 from penstock.model.ids import Lsn
 
 CHUNK_BYTES = 256 << 10
-NO_MESSAGE = 10037
 _LOG = logging.getLogger("penstock.log")
 
 
@@ -48,6 +48,13 @@ class Keeper:
         self._name = connection.address.name
         self._base = f"{self._name}-base"
         self._newest = f"{self._base}.newest-{VERSION}"
+        self._newest_before = [
+            *(
+                f"{self._base}.newest-{version}"
+                for version in range(VERSION - 1, FIRST_VERSION, -1)
+            ),
+            f"{self._base}.newest",
+        ]
         self._stopped = threading.Event()
 
     def newest(self) -> Baseline | None:
@@ -57,12 +64,14 @@ class Keeper:
     def _named(self) -> tuple[Baseline | None, int]:
         """The newest state, and where it is named, which is 0 if nothing ever was.
 
-        A server of version 1 looks under a name of its own, and does not go on from what it would
-        decide otherwise. What it has named itself is good until there is one of this version.
+        A server of an earlier version looks under a name of its own, and does not go on from what
+        it would decide otherwise. What it has named itself is good until there is one of this
+        version.
         """
         made, named_at = self._named_under(self._newest)
-        if named_at == 0:
-            made, _ = self._named_under(f"{self._base}.newest")
+        for subject in self._newest_before if named_at == 0 else ():
+            if made is None:
+                made, _ = self._named_under(subject)
         return made, named_at
 
     def _named_under(self, subject: str) -> tuple[Baseline | None, int]:

@@ -17,9 +17,12 @@ EXPECT_SUBJECT = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST = {10071, 10164}
 """What JetStream answers if the last message of the subject is another, by its version."""
 NO_STREAM = 10059
+NO_MESSAGE = 10037
 IN_USE = 10058
 """What JetStream answers if there is a stream of the name that was made otherwise."""
 REPEATS_S = 120
+KEPT_MS_MIN = 3_600_000
+"""How long producers are remembered in a log that was made without saying so."""
 _SECOND_NS = 1_000_000_000
 
 
@@ -46,6 +49,7 @@ class Agreed(msgspec.Struct, frozen=True):
 
     producers_max: int
     id: str = ""
+    producer_kept_ms_min: int = KEPT_MS_MIN
 
 
 async def ensure_stream(connection: Connection, settings: Settings) -> StreamState:
@@ -56,11 +60,11 @@ async def ensure_stream(connection: Connection, settings: Settings) -> StreamSta
     except ApiError as error:
         if error.err_code != NO_STREAM:
             raise
-        agreed = Agreed(settings.producers_max, secrets.token_hex(8))
+        agreed = Agreed(settings.producers_max, secrets.token_hex(8), settings.producer_kept_ms_min)
         text = msgspec.json.encode(agreed).decode("utf-8")
         found = await create_stream(connection, name, settings.log_replicas, text)
     _check(found["config"], connection)
-    return _state(found)
+    return stream_state(found)
 
 
 async def create_stream(
@@ -119,7 +123,8 @@ def _check(config: dict[str, Any], connection: Connection) -> None:
         )
 
 
-def _state(found: dict[str, Any]) -> StreamState:
+def stream_state(found: dict[str, Any]) -> StreamState:
+    """A stream as JetStream describes it."""
     state = found["state"]
     try:
         agreed = msgspec.json.decode(found["config"].get("description", ""), type=Agreed)

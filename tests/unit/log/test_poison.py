@@ -1,0 +1,316 @@
+"""An operation that cannot be carried out on any server: refused on all of them, alone, once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import BadCall, PenstockError, TryAgain
+from penstock.log import decide as deciding
+from penstock.log.backends import outcomes
+from penstock.log.backends.embedded.log import EmbeddedLog
+from penstock.log.backends.jetstream import codec
+from penstock.log.backends.jetstream.applier import Applier
+from penstock.log.backends.jetstream.codec import Message, OperationId, messages, token
+from penstock.log.backends.jetstream.replay import Delivered, Outcome, last_on
+from penstock.log.backends.outcomes import News
+from penstock.log.operations import (
+    AppendRecord,
+    Mark,
+    Move,
+    MovePosition,
+    Operation,
+    Register,
+    TrimTag,
+)
+from penstock.log.plan import Plan
+from penstock.log.store.apply import Effects
+from penstock.log.store.layout import TABLES, Tables
+from penstock.log.store.view import StoreView
+from penstock.log.view import View
+from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName
+from penstock.model.marker import FileRef, Marker
+from penstock.settings.server import Settings
+from penstock.testing.clock import ManualClock
+from support.log.drafts import draft, files, make, mark, pending, rows, take
+
+LENGTHS = (0, 1, 199, 200, 201, 310, 311, 502, 503, 510, 511, 512, 2_000)
+LONG_PATH = f"state/0/0/{'n' * 470}/7.changelog"
+PUBLISHER = b"publish1"
+
+
+class Server:
+    """The applier of one server over a store of its own, fed as its stream would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.env = lmdb.open(str(folder), max_dbs=len(TABLES), map_size=1 << 26, sync=False)
+        self.tables = Tables(self.env)
+        self.outcomes: list[Outcome] = []
+        self.applier = Applier(
+            self.env, self.tables, Settings(), ManualClock(), Lsn(0), self._applied, lambda _: False
+        )
+
+    def _applied(self, _: News, outcomes: list[Outcome]) -> None:
+        self.outcomes += outcomes
+
+    def apply(self, brought: list[Message]) -> dict[int, Any]:
+        """Bring the messages as one group; what each operation was answered, by its number."""
+        for lsn, message in enumerate(brought, self.applier.applied + 1):
+            self.applier.put(Delivered(Lsn(lsn), 1_000, message.subject, message.body))
+        last = self.applier.applied + len(brought)
+        self.applier.start()
+        for _ in range(5_000):
+            if self.applier.applied >= last:
+                break
+            threading.Event().wait(0.002)
+        assert self.applier.applied == last, "the messages are not applied"
+        self.applier.close()
+        return {outcome.id.number: outcome.answer for outcome in self.outcomes}
+
+    def content(self) -> dict[str, list[tuple[bytes, bytes]]]:
+        with self.env.begin() as txn:
+            return {name: list(txn.cursor(db=self.tables[name])) for name in TABLES}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(tmp_path / "index")
+    yield made
+    made.applier.close()
+    made.env.close()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
+    opened = EmbeddedLog.open(tmp_path / "data")
+    opened.run(make())
+    yield opened
+    opened.close()
+
+
+def published(*operations: Operation) -> list[Message]:
+    return [
+        message
+        for number, operation in enumerate(operations, 1)
+        for message in messages(OperationId(PUBLISHER, number), operation)
+    ]
+
+
+def with_snapshots(operation: Mark, **positions: int) -> Mark:
+    marker = operation.marker
+    return Mark(
+        Marker(
+            marker.query, marker.instance, marker.batch, marker.writes, marker.commit,
+            {name: Lsn(position) for name, position in positions.items()}, "append", marker.files,
+            (),
+        )
+    )  # fmt: skip
+
+
+def test_a_query_whose_name_is_long_once_escaped_is_taken_over_on_a_log_in_jetstream(
+    server: Server,
+) -> None:
+    query = "é" * 100
+    assert len(f"t.{token(query)}") > 511
+    answers = server.apply(published(take(query), mark(query=query), AppendRecord(("a",), b"x")))
+    assert [answers[1].instance, answers[2], answers[3]] == [1, 2, 3]
+    with server.env.begin(buffers=True) as txn:
+        assert last_on(StoreView(txn, server.tables), f"t.{token(query)}") == 2
+
+
+def test_a_store_whose_key_is_too_long_is_refused_on_every_server_and_what_follows_is_applied(
+    server: Server,
+) -> None:
+    query = "q" * 200
+    named = with_snapshots(mark(query=query, batch=6, files={LONG_PATH: 2}))
+    answers = server.apply(
+        published(take(query), files(LONG_PATH, query=query, batch=6), named, take(query, "next"))
+    )
+    assert isinstance(answers[3], BadCall)
+    assert "state/0/0/nnn" in answers[3].message
+    assert "shorter" in answers[3].message
+    assert answers[4].instance == 2
+
+
+def test_in_the_embedded_log_the_neighbours_of_a_refused_operation_are_answered(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, opened = threading.Event(), threading.Event()
+    decide = deciding.decide
+
+    def gated(operation: Operation, view: View) -> Plan:
+        reached.set()
+        opened.wait(60)
+        return decide(operation, view)
+
+    query = "q" * 200
+    log.run(take(query))
+    (entry,) = log.run(files(LONG_PATH, query=query, batch=6))
+    monkeypatch.setattr(outcomes, "decide", gated)
+    first = log.submit(rows(draft(0, 1)))
+    reached.wait(60)
+    futures: list[Future[Any]] = [
+        log.submit(rows(draft(0, 2))),
+        log.submit(with_snapshots(mark(query=query, batch=6, files={LONG_PATH: entry}))),
+        log.submit(rows(draft(0, 3))),
+    ]
+    opened.set()
+    assert first.result(60).position == 3
+    assert futures[0].result(60).position == 4
+    assert isinstance(futures[1].exception(60), BadCall)
+    assert futures[2].result(60).position == 5
+
+
+def fails_on(values: set[int], kind: Exception) -> Any:
+    """As `Effects.apply`, but for rows with these values, after part of the plan is put."""
+    apply = Effects.apply
+
+    def failing(effects: Effects, plan: Plan) -> None:
+        apply(effects, plan)
+        if any(entry.payload == bytes([value]) for entry in plan.entries for value in values):
+            raise kind
+
+    return failing
+
+
+def test_a_failure_that_nobody_thought_of_is_one_operations_own_in_both_logs(
+    server: Server, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Effects, "apply", fails_on({2}, ValueError("not thought of")))
+    operations = [AppendRecord(("a",), bytes([value])) for value in (1, 2, 3)]
+    answers = server.apply(published(*operations))
+    assert (answers[1], answers[3]) == (1, 3)
+    assert isinstance(answers[2], PenstockError)
+    assert "ValueError: not thought of" in answers[2].message
+    futures = [log.submit(operation) for operation in operations]
+    assert isinstance(futures[1].exception(60), PenstockError)
+    assert futures[2].result(60) == futures[0].result(60) + 1
+    with log.reading() as view:
+        assert len(list(view.tagged("a"))) == 2
+    with server.env.begin(buffers=True) as txn:
+        assert list(StoreView(txn, server.tables).tagged("a")) == [1, 3], "nothing half done"
+
+
+def test_a_full_map_is_no_refusal_and_is_tried_again_until_there_is_room(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.log.backends.jetstream.applier.RETRY_S", 0.01)
+    tries: list[int] = []
+    apply = Effects.apply
+
+    def full_twice(effects: Effects, plan: Plan) -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise lmdb.MapFullError("mdb_put: MDB_MAP_FULL")
+        apply(effects, plan)
+
+    monkeypatch.setattr(Effects, "apply", full_twice)
+    assert server.apply(published(AppendRecord(("a",), b"x"))) == {1: 1}
+    assert len(tries) == 3
+
+
+def test_servers_agree_whether_a_poisoned_message_comes_alone_or_in_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Effects, "apply", fails_on({2, 4}, ValueError("not thought of")))
+    brought = published(
+        make(),
+        *(AppendRecord(("a",), bytes([value]), None, "p", None, value) for value in range(6)),
+        rows(draft(0, 1), draft(1, 2)),
+    )
+    grouped, single = Server(tmp_path / "grouped"), Server(tmp_path / "single")
+    grouped.apply(brought)
+    monkeypatch.setattr("penstock.log.backends.jetstream.applier.MESSAGES_MAX", 1)
+    single.apply(brought)
+    assert grouped.content() == single.content()
+    for each in (grouped, single):
+        each.env.close()
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        (b"short", 1, 0, 1, "AppendRecord", b""),
+        (b"x" * 600, 1, 0, 1, "AppendRecord", b""),
+        (PUBLISHER, -1, 0, 1, "void", b""),
+        (PUBLISHER, 1 << 64, 0, 1, "void", b""),
+        (PUBLISHER, 1, 1 << 40, (1 << 40) + 2, "", b""),
+        (PUBLISHER, 1, (1 << 62) - 1, 1 << 62, "AppendRecord", b""),
+    ],
+)
+def test_a_message_that_nobody_can_have_published_is_passed_over(
+    server: Server, meta: tuple[Any, ...]
+) -> None:
+    said = msgspec.msgpack.encode(meta) if meta[1] < 1 << 64 else b"\x96"
+    forged = Message("t." + "x" * 900, codec._PREFIX.pack(codec.VERSION, len(said)) + said)
+    answers = server.apply([forged, *published(AppendRecord(("a",), b"x"))])
+    assert answers[1] == 2
+
+
+def texts() -> st.SearchStrategy[str]:
+    return st.builds(
+        lambda length, letter: (letter * length)[: length if letter.isascii() else length // 2],
+        st.sampled_from(LENGTHS),
+        st.sampled_from(["a", "é", "/", "\x00", "\x01"]),
+    )
+
+
+@st.composite
+def operations_at_bounds(draw: st.DrawFn) -> list[Operation]:
+    """A life of one query, stream and consumer, with texts of lengths around every bound."""
+    query, run, stream, name = (draw(texts()) for _ in range(4))
+    folder = draw(st.sampled_from(["default", "n" * 100, "n" * 289, "n" * 290, "n" * 470]))
+    change_log = f"state/0/0/{folder}/1.changelog"
+    number = draw(st.sampled_from([0, 1, (1 << 63) - 1]))
+    marker = Marker(
+        QueryId(query), Instance(1), BatchId(number), (), "e30=", {draw(texts()): Lsn(number)},
+        "append", (FileRef(FilePath(change_log), Lsn(draw(st.integers(1, 4)))),), (),
+    )  # fmt: skip
+    return draw(
+        st.permutations(
+            [
+                make(stream),
+                take(query, run),
+                files(change_log, query=query, batch=number),
+                Mark(marker),
+                rows(draft(0, 1), stream=stream, producer=draw(texts()), sequence=number),
+                pending(draft(0, 1), stream=stream),
+                AppendRecord((draw(texts()),), b"x", None, draw(texts()), None, number),
+                TrimTag(draw(texts()), Lsn(number)),
+                Register("group", name, StreamName(stream), Lsn(0)),
+                MovePosition("group", name, (Move(StreamName(stream), Lsn(number)),)),
+            ]
+        )
+    )
+
+
+@settings(max_examples=30)
+@given(operations_at_bounds())
+def test_texts_of_every_length_are_accepted_or_refused_by_a_sentence_and_never_a_fault(
+    tmp_path_factory: pytest.TempPathFactory, operations: list[Operation]
+) -> None:
+    folder = tmp_path_factory.mktemp("fuzz")
+    alone, server = EmbeddedLog.open(folder / "data", Settings(map_bytes=1 << 26)), Server(folder)
+    answers = server.apply(published(*operations, AppendRecord(("last",), b"x")))
+    assert not isinstance(answers[len(operations) + 1], PenstockError)
+    for number, operation in enumerate(operations, 1):
+        try:
+            answer: Any = alone.run(operation)
+        except PenstockError as refusal:
+            answer = refusal
+        for outcome in (answer, answers[number]):
+            assert not isinstance(outcome, PenstockError) or isinstance(
+                outcome, BadCall | TryAgain
+            ), f"{operation}: {outcome}"
+        assert type(answer) is type(answers[number])
+    alone.close()
+    server.env.close()
