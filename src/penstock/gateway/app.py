@@ -10,7 +10,6 @@ from aiohttp import web
 
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
 from penstock.gateway.context import GATEWAY, Gateway, gateway_of
-from penstock.gateway.parse import request_too_large
 from penstock.gateway.protocol import check_protocol, name_protocol
 from penstock.gateway.routes import (
     admission,
@@ -33,23 +32,28 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @web.middleware
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Every refusal leaves as JSON with a code, an act and a sentence."""
+    connection = gateway_of(request).connections.of(request)
+    if connection is not None:
+        connection.begin_answer()
     try:
         return await handler(request)
     except PenstockError as error:
         return _error_answer(error)
-    except web.HTTPRequestEntityTooLarge:
-        bound = gateway_of(request).settings.request_bytes_max
-        return _error_answer(request_too_large(bound))
     except web.HTTPMethodNotAllowed as error:
         return _error_answer(_unknown_route(request, f"; it takes {_methods(error)}"))
     except web.HTTPNotFound:
         return _error_answer(_unknown_route(request, "; see docs/http.md"))
-    except (ConnectionResetError, web.HTTPException):
+    except ConnectionResetError:
+        return web.Response()  # nobody is there to take it
+    except web.HTTPException:
         raise
     except Exception as error:
         _LOG.exception("%s %s failed", request.method, request.path)
         cause = f"{type(error).__name__}: {error}"
         return _error_answer(Bug(f"the server failed: {cause}; report this", code="bug"))
+    finally:
+        if connection is not None:
+            connection.end_answer()
 
 
 def _methods(error: web.HTTPMethodNotAllowed) -> str:
@@ -93,10 +97,7 @@ async def check_token(request: web.Request, handler: Handler) -> web.StreamRespo
 
 def make_app(gateway: Gateway) -> web.Application:
     """The application of one gateway."""
-    app = web.Application(
-        middlewares=[answer_errors, check_token, check_protocol],
-        client_max_size=gateway.settings.request_bytes_max,
-    )
+    app = web.Application(middlewares=[answer_errors, check_token, check_protocol])
     app[GATEWAY] = gateway
     app.on_response_prepare.append(name_protocol)
     app.router.add_get("/v1/health", maintenance.health)
