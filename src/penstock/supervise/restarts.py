@@ -24,16 +24,15 @@ KIND_OF_CODE = {
     **dict.fromkeys(("damaged", "checkpoint_behind", "checkpoint_differs"), "Damaged"),
     **dict.fromkeys(
         (
+            *("busy", "too_slow", "stopping", "storage_full", "unreachable", "store_unavailable"),
             *(
-                "busy",
-                "too_slow",
-                "stopping",
-                "storage_full",
-                "unreachable",
-                "store_unavailable",
                 "state_lost",
+                "run_ended",
+                "local_space",
+                "release_late",
+                "compaction_late",
+                "commit_late",
             ),
-            *("run_ended", "local_space", "release_late", "compaction_late", "commit_late"),
             *("commit_stopped", "commit_failed", "commit_died"),
         ),
         "TryAgain",
