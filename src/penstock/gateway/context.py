@@ -19,6 +19,7 @@ from penstock.gateway.in_flight import InFlight
 from penstock.gateway.log_answers import LogAnswers
 from penstock.gateway.page_memory import PageMemory
 from penstock.gateway.parse import json_of
+from penstock.gateway.tokens import Tokens
 from penstock.log.backends.local import LocalLog
 from penstock.log.decide.need import need_stream
 from penstock.log.operations import Operation
@@ -41,11 +42,11 @@ class Gateway:
     """One server's state. Used on its event loop only, but for what runs in its threads."""
 
     def __init__(
-        self, log: LocalLog, token: str, clock: Clock, connections_max: int | None = None
+        self, log: LocalLog, tokens: Tokens, clock: Clock, connections_max: int | None = None
     ) -> None:
         settings = log.settings
         self.log = log
-        self.token = token
+        self.tokens = tokens
         self.clock = clock
         self.started_at_ms = clock.wall_ms()
         self.held = Held()

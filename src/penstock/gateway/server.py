@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import resource
 import signal
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -18,6 +20,7 @@ from penstock.errors import BadCall
 from penstock.gateway.app import make_app
 from penstock.gateway.connections import Connection
 from penstock.gateway.context import Gateway
+from penstock.gateway.tokens import Token, Tokens
 from penstock.log.address import LogAddress
 from penstock.log.backends.local import LocalLog
 from penstock.log.opening import open_log
@@ -65,6 +68,13 @@ class Address:
         return context
 
 
+class Credentials(NamedTuple):
+    """A token given to the server, and a file of tokens; each may be left out."""
+
+    token: str | None = None
+    file: Path | None = None
+
+
 def _bad(message: str) -> BadCall:
     return BadCall(message, code="bad_request")
 
@@ -81,11 +91,13 @@ def _is_loopback(host: str) -> bool:
 class Server:
     """A listening server. `start` and `stop` on one event loop."""
 
-    def __init__(self, log: LocalLog, address: Address, token: str | None, clock: Clock) -> None:
+    def __init__(
+        self, log: LocalLog, address: Address, credentials: Credentials, clock: Clock
+    ) -> None:
         self.log = log
         self.address = address
         self.url = ""
-        self._given_token = token
+        self._credentials = credentials
         self._clock = clock
         self._gateway: Gateway | None = None
         self._runner: web.AppRunner | None = None
@@ -94,10 +106,10 @@ class Server:
 
     async def start(self) -> None:
         """Listen, then say where in `server.json`."""
-        token = self.log.folder.token(self._given_token)
+        tokens = self._tokens()
         context = self.address.ssl_context()
         self._gateway = gateway = Gateway(
-            self.log, token, self._clock, _connections_max(self.log.settings.connections_max)
+            self.log, tokens, self._clock, _connections_max(self.log.settings.connections_max)
         )
         self._runner = runner = web.AppRunner(
             make_app(gateway),
@@ -128,9 +140,19 @@ class Server:
         port = self._listening.sockets[0].getsockname()[1]
         host = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
         self.url = f"{'https' if context else 'http'}://{host}:{port}"
-        self.log.folder.write_server(self.url, token)
+        self.log.folder.write_server(self.url, tokens.local.text)
         self._watching = loop.create_task(gateway.connections.watch())
         gateway.collector.start()
+
+    def _tokens(self) -> Tokens:
+        """Those given; without any, the one in the data folder, which is made the first time."""
+        given, file = self._credentials
+        if given is None and file is None:
+            file = self.log.folder.token_file()
+        return Tokens(given, file, self._clock, self._say_token)
+
+    def _say_token(self, token: Token) -> None:
+        self.log.folder.write_server(self.url, token.text)
 
     async def stop(self) -> None:
         """Stop without losing what is under way, in this order:
@@ -171,7 +193,7 @@ def run(
     data: Path,
     address: Address,
     settings: Settings,
-    token: str | None,
+    credentials: Credentials,
     on_start: Callable[[Server], None],
     *,
     cut_damaged_tail: bool = False,
@@ -180,8 +202,9 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT; returns once everything is closed."""
     address.check()
+    os.umask(0o077)  # whatever the server makes is its owner's alone
     log = open_log(data, log_address, settings, clock, cut_damaged_tail=cut_damaged_tail)
-    asyncio.run(_serve(Server(log, address, token, clock), on_start))
+    asyncio.run(_serve(Server(log, address, credentials, clock), on_start))
 
 
 async def _serve(server: Server, on_start: Callable[[Server], None]) -> None:

@@ -32,6 +32,8 @@ PROVIDERS = (PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBSt
 PLUGIN = "penstock.PenstockPlugin"
 EXTENSIONS = "penstock.PenstockExtensions"
 MASTER_DEFAULT = "local[2]"
+TOKEN_FOR_JVM = "PENSTOCK_SESSION_TOKEN"
+"""The variable by which the plug-in in a JVM gets the token of the session that starts it."""
 
 
 def session(
@@ -70,10 +72,11 @@ def session(
 
     server, own = _server(url, token, ca, data)
     try:
-        attach(builder, url=server.url, token=server.token, ca=server.ca)
-        # Launched here and not by the builder, which would put the token on a command line that
-        # every user of the machine can read.
-        jvm.launch({k: v for k, v in _options(builder).items() if k != plugin.TOKEN.name})
+        _attach(builder, _named(server))
+        # The JVM runs before the token is among the builder's options, which PySpark puts on its
+        # command line.
+        jvm.launch(_options(builder))
+        builder.config(plugin.TOKEN.name, server.token)
         spark = builder.getOrCreate()
         verify(spark)
     except BaseException:
@@ -98,11 +101,23 @@ def attach(
 
     Appends to `spark.jars`, and sets the checkpoint file manager; refuses where that would replace
     one of yours. Without a server the plug-in still serves checkpoints; `data` asks for the running
-    server of that folder and fails without one. Call `verify(spark)` once Spark has started. On a
-    shared machine mind that Spark puts builder options, the token among them, on the command line
-    of its JVM; `session` does not.
+    server of that folder and fails without one. Call `verify(spark)` once Spark has started. The
+    token of the server is handed to a JVM that is yet to start by this process's environment, not
+    by the builder, whose options anybody can read on the JVM's command line.
     """
     need_pyspark()
+    from penstock.spark import jvm
+
+    server = _known_server(url, token, ca, data)
+    _attach(builder, {} if server is None else _named(server))
+    if server is not None and jvm.is_running():
+        builder.config(plugin.TOKEN.name, server.token)
+    elif server is not None:
+        os.environ[TOKEN_FOR_JVM] = server.token
+    return builder
+
+
+def _attach(builder: SparkSession.Builder, connection: Mapping[str, str]) -> None:
     from penstock.spark import jvm
 
     refuse_connect(_options(builder))
@@ -127,7 +142,7 @@ def attach(
         "spark.plugins": appended(user_conf.get("spark.plugins"), PLUGIN),
         "spark.sql.extensions": appended(user_conf.get("spark.sql.extensions"), EXTENSIONS),
         FILE_MANAGER_KEY: FILE_MANAGER,
-        **_connection_settings(url, token, ca, data),
+        **connection,
         **_state_store_settings(user_conf),
     }
     cores = local_cores(user_conf.get("spark.master"), os.cpu_count() or 1)
@@ -142,7 +157,6 @@ def attach(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in settings.items():
         builder.config(key, value)
-    return builder
 
 
 def verify(spark: SparkSession) -> str:
@@ -199,18 +213,21 @@ def _server(
     return own.address, own
 
 
-def _connection_settings(
+def _known_server(
     url: str | None, token: str | None, ca: str | None, data: str | Path | None
-) -> dict[str, str]:
+) -> Address | None:
     if url is not None or (data is None and address.from_environment() is not None):
         server = address.find(url, token, ca)
     else:
         server = server_process.running(Path(data if data is not None else address.DATA_DEFAULT))
-    if server is None:
-        if data is not None:
-            raise address.no_server(data)
-        return {}
-    named = {plugin.URL.name: server.url, plugin.TOKEN.name: server.token}
+    if server is None and data is not None:
+        raise address.no_server(data)
+    return server
+
+
+def _named(server: Address) -> dict[str, str]:
+    """Settings that say where a server is, which anybody may know."""
+    named = {plugin.URL.name: server.url}
     return named if server.ca is None else {**named, plugin.CA.name: server.ca}
 
 

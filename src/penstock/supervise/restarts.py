@@ -40,8 +40,8 @@ KIND_OF_CODE = {
     "bug": "Bug",
     **dict.fromkeys(
         (
-            *("unauthorized", "unknown_stream", "unknown_query", "bad_request", "bad_name"),
-            *("bad_schema", "bad_rows", "rows_do_not_fit", "substream_out_of_range"),
+            *("unauthorized", "forbidden", "unknown_stream", "unknown_query", "bad_request"),
+            *("bad_name", "bad_schema", "bad_rows", "rows_do_not_fit", "substream_out_of_range"),
             *("position_past_end", "trimmed", "stream_differs", "schema_differs", "bad_option"),
             *("already_marked", "unknown_entries", "entry_too_large", "request_too_large"),
             *("unknown_option", "no_stream", "bad_key", "bad_position", "no_server"),
