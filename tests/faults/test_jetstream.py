@@ -216,7 +216,7 @@ def test_a_log_that_cannot_be_reached_at_start_is_waited_for_and_then_given_up(
 def test_a_server_killed_and_restarted_without_its_folder_builds_it_anew(
     nats: NatsServers, tmp_path: Path
 ) -> None:
-    options = ("--log", nats.url, "--token", "a-token-for-this-test")
+    options = ("--log", nats.url)
     with Served(tmp_path / "data", *options) as server:
         assert server.make().status in (200, 201)
         for key in range(30):
@@ -288,7 +288,7 @@ def ask(answers: list[int], what: Callable[[], Answer]) -> None:
 def test_two_servers_in_front_of_one_log_are_one_log_to_their_clients(
     nats: NatsServers, tmp_path: Path
 ) -> None:
-    options = ("--log", nats.url, "--token", "a-token-for-this-test")
+    options = ("--log", nats.url)
     with Served(tmp_path / "a", *options) as one, Served(tmp_path / "b", *options) as other:
         with Client(one.url, one.token) as here, Client(other.url, other.token) as there:
             here.create("s", "k bigint", substreams=2)

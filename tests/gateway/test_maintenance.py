@@ -248,7 +248,7 @@ def test_a_consumer_that_stays_away_too_long_is_named(tmp_path: Path) -> None:
         }
         # Called here, and not as a process: by the time one has started, all may be away.
         listed = CliRunner().invoke(
-            consumers, ["list", "--away", "--url", own.url, "--token", own.token]
+            consumers, ["list", "--away", "--url", own.url], env={"PENSTOCK_TOKEN": own.token}
         )
         (line,) = listed.output.splitlines()
         assert line.split("\t")[:3] == ["group", "longer gone", "s"]

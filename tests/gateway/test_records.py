@@ -35,3 +35,17 @@ def test_who_asks_for_records_that_are_gone_is_told_and_who_names_no_place_gets_
 def test_a_tag_that_no_record_has_is_refused(served: Served, tag: str) -> None:
     refused = served.ask("GET", f"/records?tag={tag}")
     assert (refused.status, refused.code) == (400, "bad_tag")
+
+
+def test_a_page_of_records_is_bounded_in_bytes_too(served: Served, name: str) -> None:
+    """256 records of 16 MiB would be 4 GiB in one answer."""
+    lsns = [
+        served.ask("POST", f"/records?tags={name}", bytes([number]) * (3 << 20)).json()["lsn"]
+        for number in range(5)
+    ]
+    pages, after, has_more = [], 0, True
+    while has_more:
+        page = served.ask("GET", f"/records?tag={name}&after={after}").json()
+        pages.append([record["lsn"] for record in page["records"]])
+        after, has_more = pages[-1][-1], page["more"]
+    assert pages == [lsns[:2], lsns[2:4], lsns[4:]]

@@ -55,7 +55,7 @@ def test_the_folder_says_where_the_server_is_and_only_to_its_owner(tmp_path: Pat
 
 
 def test_a_given_token_is_the_one_that_counts(tmp_path: Path) -> None:
-    with Served(tmp_path / "data", "--token", "mine") as served:
+    with Served(tmp_path / "data", environment={"PENSTOCK_TOKEN": "mine"}) as served:
         assert served.token == "mine"
         assert served.ask("GET", "/streams", token="mine").status == 200
         assert served.ask("GET", "/streams", token="other").status == 401

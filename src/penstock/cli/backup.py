@@ -19,7 +19,7 @@ from penstock.settings.server import Settings
 def backup(folder: Path, **server: Any) -> None:
     """Copy the log of a running server to a new FOLDER, as it is at one moment.
 
-    Appends go on meanwhile; what is trimmed while the copy is read is not reused until it is done.
+    Appends go on meanwhile. The server copies it on its own disk first, which must have the room.
     The server's token is not copied. Of a log in JetStream it is all that this server has applied,
     and is restored as a log in a folder; docs/jetstream.md says how to get the streams back.
 

@@ -17,6 +17,7 @@ from penstock.errors import BadCall
 DATA_DEFAULT = "penstock-data"
 URL_VARIABLE = "PENSTOCK_URL"
 TOKEN_VARIABLE = "PENSTOCK_TOKEN"
+TOKEN_FILE_VARIABLE = "PENSTOCK_TOKEN_FILE"
 CA_VARIABLE = "PENSTOCK_CA"
 
 
@@ -66,12 +67,33 @@ def read_server_file(data: str | Path) -> ServerFile | None:
         ) from error
 
 
+def read_token(file: str | Path) -> str:
+    """The first token of a file, as `penstock serve --token-file` takes them."""
+    try:
+        text = Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadCall(
+            f"the token file {file} cannot be read: {error}; give one that can", code="bad_token"
+        ) from error
+    lines = (line.partition("#")[0].split() for line in text.splitlines())
+    words = next((words for words in lines if words), None)
+    if words is None:
+        raise BadCall(f"the file {file} has no token; put one on a line", code="bad_token")
+    return words[0]
+
+
+def token_from_environment(environ: Mapping[str, str] = os.environ) -> str:
+    """The token in PENSTOCK_TOKEN, else in the file that PENSTOCK_TOKEN_FILE names, else none."""
+    token, file = environ.get(TOKEN_VARIABLE), environ.get(TOKEN_FILE_VARIABLE)
+    return token or (read_token(file) if file else "")
+
+
 def from_environment(environ: Mapping[str, str] = os.environ) -> Address | None:
-    """The address in PENSTOCK_URL, PENSTOCK_TOKEN and PENSTOCK_CA; None without a URL."""
+    """The address in PENSTOCK_URL, with its token and PENSTOCK_CA; None without a URL."""
     url = environ.get(URL_VARIABLE)
     if not url:
         return None
-    return Address(url, environ.get(TOKEN_VARIABLE, ""), environ.get(CA_VARIABLE) or None)
+    return Address(url, token_from_environment(environ), environ.get(CA_VARIABLE) or None)
 
 
 def find(
@@ -88,9 +110,10 @@ def find(
     """
     configured = from_environment(environ)
     if url is not None:
-        variable = environ.get(TOKEN_VARIABLE, "")
         return Address(
-            url, token if token is not None else variable, ca or environ.get(CA_VARIABLE) or None
+            url,
+            token if token is not None else token_from_environment(environ),
+            ca or environ.get(CA_VARIABLE) or None,
         )
     if data is None and configured is not None:
         return configured

@@ -1,4 +1,4 @@
-"""The state of a server that its routes share: log, settings, threads, held requests."""
+"""The state of a server that its routes share: log, settings, threads, memory, held requests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import msgspec
 from aiohttp import web
 
 from penstock.admission.hold import Held
 from penstock.admission.runner import AdmissionRunner
 from penstock.clock import Clock
+from penstock.gateway.bodies import Body, BodyMemory
+from penstock.gateway.connections import Connections
 from penstock.gateway.in_flight import InFlight
+from penstock.gateway.log_answers import LogAnswers
+from penstock.gateway.page_memory import PageMemory
+from penstock.gateway.parse import json_of
+from penstock.gateway.tokens import Tokens
 from penstock.log.backends.local import LocalLog
 from penstock.log.decide.need import need_stream
 from penstock.log.operations import Operation
@@ -25,24 +32,38 @@ from penstock.settings.server import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
+LIGHT_BYTES = 32 << 10
+"""Of a body that is decoded on the event loop: that takes less than to hand it to a thread."""
+BACKUPS_MAX = 4
+"""At once; each has a thread."""
 
 
 class Gateway:
-    """One server's state. Used on its event loop only, but for what `in_thread` runs."""
+    """One server's state. Used on its event loop only, but for what runs in its threads."""
 
-    def __init__(self, log: LocalLog, token: str, clock: Clock) -> None:
+    def __init__(
+        self, log: LocalLog, tokens: Tokens, clock: Clock, connections_max: int | None = None
+    ) -> None:
+        settings = log.settings
         self.log = log
-        self.token = token
+        self.tokens = tokens
         self.clock = clock
         self.started_at_ms = clock.wall_ms()
         self.held = Held()
         self.in_flight = InFlight()
         self.stopping = False
-        self.body_slots = asyncio.Semaphore(log.settings.ingest_requests_max)
+        self.connections = Connections(settings, connections_max or settings.connections_max)
+        self.body_memory = BodyMemory(settings.body_bytes_max)
+        self.page_memory = PageMemory(settings.pages_bytes_max)
+        self.backups = 0
         self.schemas = StreamSchemas()
         self.admission = AdmissionRunner(log, self.held, clock)
         self.collector = Collector(log, clock)
-        self._threads = ThreadPoolExecutor(log.settings.fetch_threads, "penstock-gateway")
+        self._answers = LogAnswers(asyncio.get_running_loop())
+        # Apart, so that whoever reads or copies much keeps nobody from appending.
+        self._decoding = ThreadPoolExecutor(settings.ingest_threads, "penstock-ingest")
+        self._fetching = ThreadPoolExecutor(settings.fetch_threads, "penstock-fetch")
+        self._upkeep = ThreadPoolExecutor(BACKUPS_MAX + 1, "penstock-upkeep")
         self._turns: dict[int, int] = {}
         log.on_visible(self.held.notify)
 
@@ -52,7 +73,7 @@ class Gateway:
 
     async def run(self, operation: Operation) -> Any:
         """Carry an operation out; durable when this returns."""
-        return await asyncio.wrap_future(self.log.submit(operation))
+        return await self._answers.of(self.log.submit(operation))
 
     def read(
         self,
@@ -60,14 +81,47 @@ class Gateway:
         *args: P.args,
         **named: P.kwargs,
     ) -> T:
-        """Ask a question of the log as it is now. One that may take long goes to `in_thread`."""
+        """Ask a question of the log as it is now. One that may take long goes to `look_up`."""
         with self.log.reading() as view:
             return question(view, *args, **named)
 
-    async def in_thread(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Run what takes long beside the event loop; beyond `fetch_threads` it queues."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: work(*args, **named))
+    async def look_up(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Look up in the log what takes long, beside the event loop; beyond `fetch_threads` it
+        queues."""
+        return await _in_thread(self._fetching, lambda: work(*args, **named))
+
+    async def look_up_json(
+        self,
+        question: Callable[Concatenate[StoreView, P], Any],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> bytes:
+        """As `look_up`, with the answer as JSON: to encode a long one takes long, too."""
+
+        def encoded() -> bytes:
+            return msgspec.json.encode(self.read(question, *args, **named))
+
+        return await _in_thread(self._fetching, encoded)
+
+    async def upkeep(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Do what an operator has asked for and may wait for, beside everything else."""
+        return await _in_thread(self._upkeep, lambda: work(*args, **named))
+
+    async def decode(self, size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Decode a body of this size: a light one at once, another beside the event loop."""
+        if size <= LIGHT_BYTES:
+            return work(*args, **named)
+        return await _in_thread(self._decoding, lambda: work(*args, **named))
+
+    def body(self, request: web.Request) -> Body:
+        """The body of a request, to be read with `async with`."""
+        connection = self.connections.of(request)
+        return Body(request, connection, self.body_memory, self.settings.request_bytes_max)
+
+    async def json_body(self, request: web.Request, kind: type[T]) -> T:
+        """The JSON body of a request as `kind`."""
+        async with self.body(request) as body:
+            return await self.decode(len(body), json_of, body, kind)
 
     def stream(self, name: StreamName) -> StreamRecord:
         """The stream, or `unknown_stream`."""
@@ -84,7 +138,12 @@ class Gateway:
         return min(wait_ms, self.settings.hold_ms_max) / 1000
 
     def close(self) -> None:
-        self._threads.shutdown(wait=True)
+        for threads in (self._decoding, self._fetching, self._upkeep):
+            threads.shutdown(wait=True)
+
+
+async def _in_thread(threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(threads, work)
 
 
 GATEWAY: web.AppKey[Gateway] = web.AppKey("gateway", Gateway)

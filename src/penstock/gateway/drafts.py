@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import pyarrow as pa
 import xxhash
@@ -18,6 +19,13 @@ from penstock.log.state import StreamRecord
 from penstock.model.ids import FilePath, Substream
 from penstock.model.routing import split
 from penstock.model.schema import fit, same_shape, to_ddl
+
+
+class Bounds(NamedTuple):
+    """Bytes that one entry may have, and those that the rows of a request may take unpacked."""
+
+    entry_bytes_max: int
+    rows_bytes_max: int
 
 
 def entry_too_large(size: int, bound: int, subject: str) -> BadCall:
@@ -37,17 +45,21 @@ def row_drafts(
     stream: StreamRecord,
     substream: int | None,
     key: Sequence[str],
-    bytes_max: int,
+    bounds: Bounds,
 ) -> tuple[Draft, ...]:
     """The rows of a producer: all in one substream if it is given, else divided by key."""
-    rows = decode.rows_from(body, content_type, schemas.current(stream), schemas.first(stream))
+    rows = decode.rows_from(
+        body, content_type, schemas.current(stream), schemas.first(stream), bounds.rows_bytes_max
+    )
     if rows.num_rows == 0:
         return ()
     if substream is not None:
         routed = [(Substream(substream), rows)]
     else:
         routed = split(rows, key, stream.substreams)
-    return tuple(draft for place, part in routed for draft in cut_rows(place, part, bytes_max))
+    return tuple(
+        draft for place, part in routed for draft in cut_rows(place, part, bounds.entry_bytes_max)
+    )
 
 
 def cut_rows(substream: Substream, rows: pa.RecordBatch, bytes_max: int) -> list[Draft]:
@@ -76,11 +88,11 @@ def entry_drafts(
     schemas: StreamSchemas,
     stream: StreamRecord,
     substreams: Sequence[Substream],
-    bytes_max: int,
+    bounds: Bounds,
 ) -> tuple[Draft, ...]:
     """The record batches of a task, each for the substream named at its place, none divided."""
     schema = schemas.current(stream)
-    sent, batches = decode.arrow_batches(body)
+    sent, batches = decode.arrow_batches(body, schema, bounds.rows_bytes_max)
     versions = range(len(stream.versions) + 1)
     if not any(same_shape(sent, schemas.version(stream, version)) for version in versions):
         raise BadCall(
@@ -97,8 +109,8 @@ def entry_drafts(
     for substream, batch in zip(substreams, batches, strict=True):
         rows = fit(batch, schema, schemas.first(stream))
         payload = rows.serialize().to_pybytes()
-        if len(payload) > bytes_max:
-            raise entry_too_large(len(payload), bytes_max, "a record batch")
+        if len(payload) > bounds.entry_bytes_max:
+            raise entry_too_large(len(payload), bounds.entry_bytes_max, "a record batch")
         drafts.append(_draft(substream, rows, payload))
     return tuple(drafts)
 

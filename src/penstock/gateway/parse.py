@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Collection
@@ -40,25 +39,13 @@ def request_too_large(bound: int) -> BadCall:
     )
 
 
-async def read_body(request: web.Request, bytes_max: int) -> bytes:
-    """The whole body; one over the bound is refused, by its length before it is read."""
-    if (request.content_length or 0) > bytes_max:
-        raise request_too_large(bytes_max)
+def json_of(body: bytes, kind: type[T]) -> T:
+    """A JSON body as `kind`; `bad_request` says which field is not as it should be."""
     try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise request_too_large(bytes_max) from None
-    except asyncio.IncompleteReadError:
-        raise bad_request("the body ended before its length; send it again") from None
-
-
-async def body_of(request: web.Request, kind: type[T]) -> T:
-    """The JSON body as `kind`; `bad_request` says which field is not as it should be."""
-    try:
-        return msgspec.json.decode(await request.read(), type=kind)
+        return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
         raise bad_request(f"the body does not say what it should: {error}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request(f"the body is not JSON: {error}; send one JSON object") from None
 
 

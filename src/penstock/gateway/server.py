@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
+import resource
 import signal
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall
 from penstock.gateway.app import make_app
+from penstock.gateway.connections import Connection
 from penstock.gateway.context import Gateway
+from penstock.gateway.tokens import Token, Tokens
 from penstock.log.address import LogAddress
 from penstock.log.backends.local import LocalLog
 from penstock.log.opening import open_log
 from penstock.settings.server import Settings
 
-READ_BUFFER_BYTES = 1 << 20
+READ_BUFFER_BYTES = 128 << 10
+"""Of a connection, twice as much at most: what is read from it before anybody wants it."""
+FILES_OWN = 256
+"""Open files that are no connections: the store, threads, copies, JetStream."""
 CLEANUP_S_MAX = 1.0
 # Paths and sizes of the files of a batch stand in the request line: `files.FILES_MAX` of them fit.
 LINE_BYTES_MAX = 512 << 10
@@ -60,6 +68,13 @@ class Address:
         return context
 
 
+class Credentials(NamedTuple):
+    """A token given to the server, and a file of tokens; each may be left out."""
+
+    token: str | None = None
+    file: Path | None = None
+
+
 def _bad(message: str) -> BadCall:
     return BadCall(message, code="bad_request")
 
@@ -76,45 +91,68 @@ def _is_loopback(host: str) -> bool:
 class Server:
     """A listening server. `start` and `stop` on one event loop."""
 
-    def __init__(self, log: LocalLog, address: Address, token: str | None, clock: Clock) -> None:
+    def __init__(
+        self, log: LocalLog, address: Address, credentials: Credentials, clock: Clock
+    ) -> None:
         self.log = log
         self.address = address
         self.url = ""
-        self._given_token = token
+        self._credentials = credentials
         self._clock = clock
         self._gateway: Gateway | None = None
         self._runner: web.AppRunner | None = None
+        self._listening: asyncio.Server | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Listen, then say where in `server.json`."""
-        token = self.log.folder.token(self._given_token)
+        tokens = self._tokens()
         context = self.address.ssl_context()
-        self._gateway = Gateway(self.log, token, self._clock)
-        self._runner = web.AppRunner(
-            make_app(self._gateway),
+        self._gateway = gateway = Gateway(
+            self.log, tokens, self._clock, _connections_max(self.log.settings.connections_max)
+        )
+        self._runner = runner = web.AppRunner(
+            make_app(gateway),
             access_log=None,
             handle_signals=False,
             shutdown_timeout=CLEANUP_S_MAX,
+            keepalive_timeout=2 * self.log.settings.idle_s_max,
             read_bufsize=READ_BUFFER_BYTES,
             max_line_size=LINE_BYTES_MAX,
         )
-        await self._runner.setup()
-        site = web.TCPSite(
-            self._runner, self.address.host, self.address.port, ssl_context=context, backlog=512
-        )
+        await runner.setup()
+        loop = asyncio.get_running_loop()
+
+        def connection() -> Connection:
+            assert runner.server is not None  # from setup to cleanup
+            return Connection(runner.server(), gateway.connections)
+
         try:
-            await site.start()
+            self._listening = await loop.create_server(
+                connection, self.address.host, self.address.port, ssl=context, backlog=512
+            )
         except OSError as error:
-            await self._runner.cleanup()
+            await runner.cleanup()
             raise _bad(
                 f"cannot listen on {self.address.host} port {self.address.port}: "
                 f"{error.strerror or error}; stop what listens there, or give another --port"
             ) from error
-        port = self._runner.addresses[0][1]
+        port = self._listening.sockets[0].getsockname()[1]
         host = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
         self.url = f"{'https' if context else 'http'}://{host}:{port}"
-        self.log.folder.write_server(self.url, token)
-        self._gateway.collector.start()
+        self.log.folder.write_server(self.url, tokens.local.text)
+        self._watching = loop.create_task(gateway.connections.watch())
+        gateway.collector.start()
+
+    def _tokens(self) -> Tokens:
+        """Those given; without any, the one in the data folder, which is made the first time."""
+        given, file = self._credentials
+        if given is None and file is None:
+            file = self.log.folder.token_file()
+        return Tokens(given, file, self._clock, self._say_token)
+
+    def _say_token(self, token: Token) -> None:
+        self.log.folder.write_server(self.url, token.text)
 
     async def stop(self) -> None:
         """Stop without losing what is under way, in this order:
@@ -124,12 +162,14 @@ class Server:
         3. wait for requests under way, with their connections open: bodies may still be coming;
         4. close the connections, then the log, which those requests have written to.
         """
-        for site in list(self._runner.sites) if self._runner is not None else []:
-            await site.stop()
+        if self._listening is not None:
+            self._listening.close()
         if self._gateway is not None:
             self._gateway.stopping = True
             self._gateway.held.release()
             await self._gateway.in_flight.wait_until_none(self.log.settings.stop_s_max)
+        if self._watching is not None:
+            self._watching.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
         if self._gateway is not None:
@@ -139,11 +179,21 @@ class Server:
         await asyncio.get_running_loop().run_in_executor(None, self.log.close)
 
 
+def _connections_max(wished: int) -> int:
+    """As many connections as are wished for, if so many files may be open: the bound that the
+    system sets by itself is raised as far as it lets itself be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wished + FILES_OWN:
+        soft = min(hard, wished + FILES_OWN)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(wished, soft - FILES_OWN))
+
+
 def run(
     data: Path,
     address: Address,
     settings: Settings,
-    token: str | None,
+    credentials: Credentials,
     on_start: Callable[[Server], None],
     *,
     cut_damaged_tail: bool = False,
@@ -152,8 +202,9 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT; returns once everything is closed."""
     address.check()
+    os.umask(0o077)  # whatever the server makes is its owner's alone
     log = open_log(data, log_address, settings, clock, cut_damaged_tail=cut_damaged_tail)
-    asyncio.run(_serve(Server(log, address, token, clock), on_start))
+    asyncio.run(_serve(Server(log, address, credentials, clock), on_start))
 
 
 async def _serve(server: Server, on_start: Callable[[Server], None]) -> None:

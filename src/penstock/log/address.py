@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from penstock.errors import BadCall
@@ -22,6 +23,8 @@ class LogAddress:
     name: str
     login: str = ""
     scheme: str = "nats"
+    credentials: Path | None = None
+    """A file: of NATS credentials, with `user:password`, or with a token."""
 
     @property
     def urls(self) -> list[str]:

@@ -14,6 +14,9 @@ import pyarrow as pa
 from penstock.errors import BadCall
 
 UTC = "UTC"
+NESTING_MAX = 32
+"""How deep the types of a column may be nested: whoever reads rows goes down as far."""
+SHOWN_MAX = 1_000
 
 _SIMPLE: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -102,18 +105,20 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens: list[str] = []
-        at = 0
-        while text[at:].strip():
+        at, end = 0, len(text.rstrip())
+        while at < end:
             found = _TOKEN.match(text, at)
             if found is None:
                 raise self._error(f"{text[at:].strip()[:20]!r} cannot be read")
             self._tokens.append(found.group().strip())
             at = found.end()
         self._next = 0
+        self._nesting = 0
 
     def _error(self, what: str) -> BadCall:
+        shown = self._text if len(self._text) <= SHOWN_MAX else f"{self._text[:SHOWN_MAX]}…"
         return BadCall(
-            f"{self._text!r} is not a schema: {what}; write it as in Spark, for example "
+            f"{shown!r} is not a schema: {what}; write it as in Spark, for example "
             "'auction bigint, at timestamp, tags array<string>'",
             code="bad_schema",
         )
@@ -160,6 +165,14 @@ class _Reader:
         return pa.field(name, kind)
 
     def _type(self) -> pa.DataType:
+        self._nesting += 1
+        if self._nesting > NESTING_MAX:
+            raise self._error(f"its types are nested more than {NESTING_MAX} deep")
+        kind = self._type_within()
+        self._nesting -= 1
+        return kind
+
+    def _type_within(self) -> pa.DataType:
         word = self._take("a type").lower()
         if word in _SIMPLE:
             return _SIMPLE[word]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from penstock.errors import BadCall
-from penstock.model.ddl import UTC, list_of, map_of, parse_ddl, to_ddl, type_ddl
+from penstock.model.ddl import NESTING_MAX, UTC, list_of, map_of, parse_ddl, to_ddl, type_ddl
 
 __all__ = [
     "added",
@@ -84,12 +84,22 @@ def _refuse_repeats(names: list[str], where: str) -> None:
         raise BadCall(f"{where} has a column without a name; name it", code="bad_schema")
 
 
-def _type(path: str, kind: pa.DataType) -> pa.DataType:
+def _refuse_deep(path: str, depth: int) -> None:
+    if depth > NESTING_MAX:
+        raise BadCall(
+            f"column {path.partition('.')[0]!r} is nested more than {NESTING_MAX} deep; make it "
+            "flatter",
+            code="bad_schema",
+        )
+
+
+def _type(path: str, kind: pa.DataType, depth: int = 1) -> pa.DataType:
     """The canonical form of one type; `path` is the column as the reader of an error knows it."""
+    _refuse_deep(path, depth)
     if any(kept(kind) for kept in _KEPT):
         return kind
     if kinds.is_dictionary(kind):
-        return _type(path, kind.value_type)
+        return _type(path, kind.value_type, depth + 1)
     if kinds.is_timestamp(kind):
         return pa.timestamp("us", None if kind.tz is None else UTC)
     if kinds.is_large_string(kind) or kinds.is_string_view(kind):
@@ -107,12 +117,17 @@ def _type(path: str, kind: pa.DataType) -> pa.DataType:
     if kinds.is_decimal(kind) and not kinds.is_decimal256(kind) and kind.scale >= 0:
         return pa.decimal128(kind.precision, kind.scale)
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
-        return list_of(_type(f"{path}.element", kind.value_type))
+        return list_of(_type(f"{path}.element", kind.value_type, depth + 1))
     if kinds.is_map(kind):
-        return map_of(_type(f"{path}.key", kind.key_type), _type(f"{path}.value", kind.item_type))
+        return map_of(
+            _type(f"{path}.key", kind.key_type, depth + 1),
+            _type(f"{path}.value", kind.item_type, depth + 1),
+        )
     if kinds.is_struct(kind):
         _refuse_repeats([field.name for field in kind], f"column {path!r}")
-        return pa.struct([pa.field(f.name, _type(f"{path}.{f.name}", f.type)) for f in kind])
+        return pa.struct(
+            [pa.field(f.name, _type(f"{path}.{f.name}", f.type, depth + 1)) for f in kind]
+        )
     instead = next((word for is_kind, word in _INSTEAD if is_kind(kind)), "a type that Spark has")
     raise BadCall(
         f"column {path!r} has the type {kind}, which a stream cannot carry; use {instead}",

@@ -17,8 +17,15 @@ URL = Setting(
 )  # fmt: skip
 TOKEN = Setting(
     f"{PREFIX}token",
-    "token of the server",
+    "token of the server, for a session that runs: what is given to spark-submit or to a builder "
+    "can be read by every user of the machine. None: that of `tokenFile`, else of the variable "
+    "PENSTOCK_TOKEN",
     None, "",
+)  # fmt: skip
+TOKEN_FILE = Setting(
+    f"{PREFIX}tokenFile",
+    "file on the driver's machine whose first word is the token",
+    None, None,
 )  # fmt: skip
 CA = Setting(
     f"{PREFIX}tls.ca",
@@ -102,6 +109,7 @@ LOCAL_MAX_BYTES = Setting(
 SESSION_SETTINGS = (
     URL,
     TOKEN,
+    TOKEN_FILE,
     CA,
     RETRY_SECONDS,
     COMMIT_MODE,
@@ -116,7 +124,7 @@ SESSION_SETTINGS = (
     LOCAL_MAX_BYTES,
 )
 # A source or sink may have a connection of its own: the option is the key without its prefix.
-CONNECTION_SETTINGS = (URL, TOKEN, CA, RETRY_SECONDS)
+CONNECTION_SETTINGS = (URL, TOKEN, TOKEN_FILE, CA, RETRY_SECONDS)
 
 SOURCE_OPTIONS = (
     Setting(

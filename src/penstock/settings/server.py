@@ -61,13 +61,35 @@ class Settings:
         32 * MIB, KIB, GIB, "bytes",
         "payload that closes a group; the operation that passes it is still in",
     )  # fmt: skip
-    ingest_requests_max: int = _number(
-        32, 1, 10_000, "requests",
-        "request bodies held in memory at once; further ones wait to be read",
+    body_bytes_max: int = _number(
+        256 * MIB, KIB, 64 * GIB, "bytes",
+        "request bodies held in memory at once; further ones wait to be read, but for the oldest",
+    )  # fmt: skip
+    pages_bytes_max: int = _number(
+        256 * MIB, KIB, 64 * GIB, "bytes",
+        "answers of rows held in memory at once; the nearer to it, the smaller a page becomes",
+    )  # fmt: skip
+    ingest_threads: int = _number(
+        2, 1, 256, "threads",
+        "threads that decode what comes in, where that takes long",
     )  # fmt: skip
     fetch_threads: int = _number(
         4, 1, 256, "threads",
-        "threads that decode what comes in and build what goes out",
+        "threads that look things up in the log and build what goes out",
+    )  # fmt: skip
+    connections_max: int = _number(
+        2_000, 1, 1_000_000, "connections",
+        "connections at once, or as many as the system's bound on open files leaves; for one more "
+        "the one idle longest is closed, and while none is idle it is refused with 'busy'",
+    )  # fmt: skip
+    idle_s_max: int = _number(
+        75, 1, 86_400, "s",
+        "how long a connection without a request is kept",
+    )  # fmt: skip
+    stall_s_max: int = _number(
+        30, 1, 3_600, "s",
+        "how long a request's head may take, and each 64 KiB of its body or of an answer that is "
+        "being taken; then the connection is ended",
     )  # fmt: skip
     producers_max: int = _number(
         100_000, 1, 100_000_000, "producers",

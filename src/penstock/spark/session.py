@@ -34,6 +34,8 @@ PROVIDERS = (PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBSt
 PLUGIN = "penstock.PenstockPlugin"
 EXTENSIONS = "penstock.PenstockExtensions"
 MASTER_DEFAULT = "local[2]"
+TOKEN_FOR_JVM = "PENSTOCK_SESSION_TOKEN"
+"""The variable by which the plug-in in a JVM gets the token of the session that starts it."""
 
 
 def session(
@@ -72,10 +74,11 @@ def session(
 
     server, own = _server(url, token, ca, data)
     try:
-        _attach(builder, server, starts_jvm=not jvm.is_running())
-        # Launched here and not by the builder, which would put the token on a command line that
-        # every user of the machine can read.
-        jvm.launch({k: v for k, v in _options(builder).items() if k != plugin.TOKEN.name})
+        _attach(builder, _named(server), starts_jvm=not jvm.is_running())
+        # The JVM runs before the token is among the builder's options, which PySpark puts on its
+        # command line.
+        jvm.launch(_options(builder))
+        builder.config(plugin.TOKEN.name, server.token)
         spark = builder.getOrCreate()
         verify(spark)
     except BaseException:
@@ -101,20 +104,28 @@ def attach(
     Appends to `spark.jars`, and sets the checkpoint file manager; refuses where that would replace
     one of yours. Settings that you have made stay, here and in spark-defaults.conf. Without a
     server the plug-in still serves checkpoints; `data` asks for the running server of that folder
-    and fails without one. Call `verify(spark)` once Spark has started. On a shared machine mind
-    that Spark puts builder options, the token among them, on the command line of its JVM; `session`
-    does not.
+    and fails without one. Call `verify(spark)` once Spark has started. The token of the server is
+    handed to a JVM that is yet to start by this process's environment, not by the builder, whose
+    options anybody can read on the JVM's command line.
     """
     need_pyspark()
-    refuse_connect(_options(builder))
-    return _attach(builder, _known_server(url, token, ca, data), starts_jvm=False)
+    from penstock.spark import jvm
+
+    server = _known_server(url, token, ca, data)
+    _attach(builder, {} if server is None else _named(server), starts_jvm=False)
+    if server is not None and jvm.is_running():
+        builder.config(plugin.TOKEN.name, server.token)
+    elif server is not None:
+        os.environ[TOKEN_FOR_JVM] = server.token
+    return builder
 
 
 def _attach(
-    builder: SparkSession.Builder, server: Address | None, *, starts_jvm: bool
-) -> SparkSession.Builder:
+    builder: SparkSession.Builder, connection: Mapping[str, str], *, starts_jvm: bool
+) -> None:
     from penstock.spark import jvm
 
+    refuse_connect(_options(builder))
     jar = find_jar()
     if jvm.is_running():
         jvm.check_loaded(_how_to_start(str(jar.path)))
@@ -136,7 +147,7 @@ def _attach(
         "spark.plugins": appended(user_conf.get("spark.plugins"), PLUGIN),
         "spark.sql.extensions": appended(user_conf.get("spark.sql.extensions"), EXTENSIONS),
         FILE_MANAGER_KEY: FILE_MANAGER,
-        **({} if server is None else _connection_settings(server)),
+        **connection,
         **_state_store_settings(user_conf),
     }
     cores = local_cores(user_conf.get("spark.master"), os.cpu_count() or 1)
@@ -158,7 +169,6 @@ def _attach(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in settings.items():
         builder.config(key, value)
-    return builder
 
 
 def verify(spark: SparkSession) -> str:
@@ -244,8 +254,9 @@ def _known_server(
     return server
 
 
-def _connection_settings(server: Address) -> dict[str, str]:
-    named = {plugin.URL.name: server.url, plugin.TOKEN.name: server.token}
+def _named(server: Address) -> dict[str, str]:
+    """Settings that say where a server is, which anybody may know."""
+    named = {plugin.URL.name: server.url}
     return named if server.ca is None else {**named, plugin.CA.name: server.ca}
 
 

@@ -24,8 +24,15 @@ KIND_OF_CODE = {
     **dict.fromkeys(("damaged", "checkpoint_behind", "checkpoint_differs"), "Damaged"),
     **dict.fromkeys(
         (
-            *("busy", "stopping", "storage_full", "unreachable", "store_unavailable", "state_lost"),
-            *("run_ended", "local_space", "release_late", "compaction_late", "commit_late"),
+            *("busy", "too_slow", "stopping", "storage_full", "unreachable", "store_unavailable"),
+            *(
+                "state_lost",
+                "run_ended",
+                "local_space",
+                "release_late",
+                "compaction_late",
+                "commit_late",
+            ),
             *("commit_stopped", "commit_failed", "commit_died"),
         ),
         "TryAgain",
@@ -33,8 +40,8 @@ KIND_OF_CODE = {
     "bug": "Bug",
     **dict.fromkeys(
         (
-            *("unauthorized", "unknown_stream", "unknown_query", "bad_request", "bad_name"),
-            *("bad_schema", "bad_rows", "rows_do_not_fit", "substream_out_of_range"),
+            *("unauthorized", "forbidden", "unknown_stream", "unknown_query", "bad_request"),
+            *("bad_name", "bad_schema", "bad_rows", "rows_do_not_fit", "substream_out_of_range"),
             *("position_past_end", "trimmed", "stream_differs", "schema_differs", "bad_option"),
             *("already_marked", "unknown_entries", "entry_too_large", "request_too_large"),
             *("unknown_option", "no_stream", "bad_key", "bad_position", "no_server"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import os
 import resource
 import signal
 import ssl
@@ -72,10 +73,11 @@ class Served:
         data: Path,
         *options: str,
         context: ssl.SSLContext | None = None,
+        environment: dict[str, str] | None = None,
     ) -> None:
         self.data = data
         self._context = context
-        self.process = start(data, *options)
+        self.process = start(data, *options, environment=environment)
         self._wait()
 
     def _wait(self) -> None:
@@ -174,10 +176,13 @@ class Served:
         return list(answer.table().column(column).to_pylist())
 
 
-def start(data: Path, *options: str) -> subprocess.Popen[str]:
+def start(
+    data: Path, *options: str, environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
     """`penstock serve`, not waited for."""
     return subprocess.Popen(
         [sys.executable, "-m", "penstock.cli.serve", "--data", str(data), *options],
+        env={**os.environ, **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

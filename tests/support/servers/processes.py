@@ -72,10 +72,10 @@ class ServerProcess:
         command = [*self._python, "-m", "penstock", "serve", "--data", str(self.data)]
         with (self.data / "server.out").open("ab") as out:
             self._process = subprocess.Popen(
-                [*command, "--port", str(self.port), "--token", self.token, *self._options],
+                [*command, "--port", str(self.port), *self._options],
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self._environment},
+                env={**os.environ, "PENSTOCK_TOKEN": self.token, **self._environment},
             )
         wait_until("the server answers", self._answers)
         return self

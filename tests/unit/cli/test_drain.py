@@ -85,11 +85,16 @@ def query(client: Client, tmp_path: Path) -> Query:
 
 
 @pytest.fixture
-def drain(shared_server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> Drain:
+def drain(
+    shared_server: ServerProcess,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Drain:
+    monkeypatch.setenv("PENSTOCK_TOKEN", shared_server.token)
+
     def run(folder: Path | str, *options: str) -> tuple[int, str, str]:
-        server = ("--url", shared_server.url, "--token", shared_server.token)
         with pytest.raises(SystemExit) as ended:
-            main(["drain", str(folder), *options, *server])
+            main(["drain", str(folder), *options, "--url", shared_server.url])
         said = capsys.readouterr()
         return int(ended.value.code or 0), said.out, said.err
 

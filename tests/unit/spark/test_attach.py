@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +14,7 @@ import penstock
 from penstock.errors import BadCall
 from penstock.spark import jar
 from penstock.spark import jvm as gateway
-from penstock.spark.session import FILE_MANAGER, FILE_MANAGER_KEY
+from penstock.spark.session import FILE_MANAGER, FILE_MANAGER_KEY, TOKEN_FOR_JVM
 
 
 def make_jar(path: Path, version: str | None = None, spark: str = "4.3") -> Path:
@@ -29,6 +30,7 @@ def make_jar(path: Path, version: str | None = None, spark: str = "4.3") -> Path
 def plug_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name in ("PENSTOCK_URL", "PENSTOCK_TOKEN", "PENSTOCK_CA", "PYSPARK_SUBMIT_ARGS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(TOKEN_FOR_JVM, "")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setenv("PYSPARK_PYTHON", "python-of-the-test")
     monkeypatch.chdir(tmp_path)
@@ -52,7 +54,9 @@ def test_attach_appends_to_the_jars_and_sets_what_the_plug_in_needs(plug_in: Pat
     assert options["spark.jars"] == f"mine.jar,{plug_in}"
     assert options[FILE_MANAGER_KEY] == FILE_MANAGER
     assert options["spark.penstock.url"] == "http://host:1"
-    assert options["spark.penstock.token"] == "t"
+    # Options of a builder are on the command line of the JVM, which all users can read.
+    assert "spark.penstock.token" not in options
+    assert os.environ[TOKEN_FOR_JVM] == "t"
     assert options["spark.sql.shuffle.partitions"] == "3"
     assert options["spark.ui.showConsoleProgress"] == "false"
     assert "spark.penstock.tls.ca" not in options
@@ -92,7 +96,7 @@ def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PENSTOCK_CA", "ca.pem")
     options = penstock.attach(builder())._options
     assert options["spark.penstock.url"] == "https://env:1"
-    assert options["spark.penstock.token"] == "env"
+    assert os.environ[TOKEN_FOR_JVM] == "env"
     assert options["spark.penstock.tls.ca"] == "ca.pem"
 
 

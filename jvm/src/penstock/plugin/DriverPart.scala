@@ -3,7 +3,7 @@ package penstock.plugin
 
 import java.util.{Collections, Map => JMap}
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
 import org.apache.spark.scheduler.{
   SparkListener,
@@ -15,12 +15,13 @@ import org.apache.spark.sql.penstock.SparkMembers
 import penstock.Bug
 import penstock.commit.channel.{JavaBytes, Message}
 import penstock.commit.jvm.JvmResources
-import penstock.settings.Keys
+import penstock.settings.{Connection, Keys}
 
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
 private[penstock] final class DriverPart extends DriverPlugin {
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     SparkMembers.check()
+    keepToken(plugin.conf())
     context.addSparkListener(new SparkListener {
       override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
         JvmResources.here.releases.all.foreach(_.writerLost(removed.executorId))
@@ -38,6 +39,11 @@ private[penstock] final class DriverPart extends DriverPlugin {
       override def onJobStart(started: SparkListenerJobStart): Unit = { sources.forget(); () }
     })
   }
+  /** Executors get Spark's settings from the driver, and neither its environment nor its files. */
+  private def keepToken(conf: SparkConf): Unit =
+    if (conf.contains(Keys.Url.name)) {
+      conf.set(Keys.Token.name, Connection.tokenOf(key => conf.getOption(key)))
+    }
 
   /** One thread of the driver serves all executors: the queues answer without waiting. */
   override def receive(message: Object): Object = message match {

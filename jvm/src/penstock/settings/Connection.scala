@@ -1,6 +1,11 @@
 // Scala because: it travels inside Spark's tasks to executors, as a Java object.
 package penstock.settings
 
+import java.io.IOException
+import java.nio.file.{Files, Paths}
+
+import scala.jdk.CollectionConverters._
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -25,10 +30,32 @@ object Connection {
   /** The connection of a Hadoop configuration made by Spark, which holds all SQL settings. */
   def of(conf: Configuration): Option[Connection] = from(key => Option(conf.get(key)))
 
+  /**
+   * The token that is set, else the first word of a file, else that of the environment: no command
+   * line has it then. The driver puts what it finds among Spark's settings for the executors.
+   */
+  def tokenOf(get: String => Option[String]): String = Keys.Token
+    .find(get)
+    .filter(_.nonEmpty)
+    .orElse(Keys.TokenFile.find(get).map(firstWord))
+    .orElse(TokenVariables.flatMap(name => sys.env.get(name)).find(_.nonEmpty))
+    .getOrElse("")
+
+  private val TokenVariables = Seq("PENSTOCK_SESSION_TOKEN", "PENSTOCK_TOKEN")
+
+  private def firstWord(file: String): String =
+    try {
+      val lines = Files.readAllLines(Paths.get(file)).asScala.map(_.takeWhile(_ != '#').trim)
+      lines.find(_.nonEmpty).map(_.split("\\s+").head).getOrElse("")
+    } catch {
+      case e: IOException =>
+        throw new BadCall("bad_setting", s"${Keys.TokenFile} is $file, which cannot be read ($e)")
+    }
+
   private def from(get: String => Option[String]): Option[Connection] = Keys.Url.find(get).map { url =>
     Connection(
       url.stripSuffix("/"),
-      Keys.Token.value(get),
+      tokenOf(get),
       Keys.TlsCa.find(get),
       Keys.RetrySeconds.value(get))
   }

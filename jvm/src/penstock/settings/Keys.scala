@@ -10,6 +10,7 @@ object Keys {
 
   val Url: TextKey = text("url")
   val Token: TextKey = text("token", Some(""))
+  val TokenFile: TextKey = text("tokenFile")
   val TlsCa: TextKey = text("tls.ca")
   val RetrySeconds: NumberKey = number("retrySeconds", 60, "s", least = 0)
 
@@ -30,7 +31,7 @@ object Keys {
   val LocalMaxBytes: NumberKey = number("local.maxBytes", 1L << 30, "bytes")
 
   /** The settings of the connection, which one source or sink may also have as options. */
-  val ofConnection: Seq[Key[_]] = Seq(Url, Token, TlsCa, RetrySeconds)
+  val ofConnection: Seq[Key[_]] = Seq(Url, Token, TokenFile, TlsCa, RetrySeconds)
 
   val all: Seq[Key[_]] = ofConnection ++ Seq(
     CommitMode, CommitRetrySeconds, CommitBehind, CommitThreads, CommitSnapshots,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.gateway.encode import json_answer
-from penstock.gateway.parse import bad_request, body_of, short_text, stream_in_path
+from penstock.gateway.encode import json_answer, json_bytes_answer
+from penstock.gateway.parse import bad_request, short_text, stream_in_path
 from penstock.log.operations import ForgetConsumer, Move, MovePosition, Register
 from penstock.log.reading.descriptions import NAMED_POSITIONS, consumer_list
 from penstock.log.state import ConsumerRecord
@@ -26,7 +26,9 @@ async def list_consumers(request: web.Request) -> web.Response:
         raise bad_request(f"away is {away!r}, and must be true or false")
     now_ms = gateway.read(gateway.collector.now_ms)
     away_ms_max = gateway.settings.consumer_away_ms_max
-    return json_answer(gateway.read(consumer_list, now_ms, away_ms_max, only_away=away == "true"))
+    only_away = away == "true"
+    body = await gateway.look_up_json(consumer_list, now_ms, away_ms_max, only_away=only_away)
+    return json_bytes_answer(body)
 
 
 def _group(request: web.Request) -> str:
@@ -38,7 +40,7 @@ async def register(request: web.Request) -> web.Response:
     gateway = gateway_of(request)
     group = _group(request)
     stream = stream_in_path(request)
-    start = _start(gateway, stream, await body_of(request, RegisterBody))
+    start = _start(gateway, stream, await gateway.json_body(request, RegisterBody))
     consumer: ConsumerRecord = await gateway.run(Register("group", group, stream, start))
     return json_answer(Position(consumer.position))
 
@@ -55,7 +57,7 @@ async def move(request: web.Request) -> web.Response:
     """`POST /v1/consumers/G/positions`: all streams named, or none."""
     gateway = gateway_of(request)
     group = _group(request)
-    body = await body_of(request, MovesBody)
+    body = await gateway.json_body(request, MovesBody)
     moves = tuple(
         Move(
             stream_name(name),

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import msgspec
 from aiohttp import web
 
-from penstock.gateway.context import Gateway, gateway_of
+from penstock.gateway.context import gateway_of
 from penstock.gateway.drafts import file_drafts
-from penstock.gateway.encode import json_answer, json_bytes_answer
+from penstock.gateway.encode import json_answer, json_bytes_answer, sent
 from penstock.gateway.parse import (
     bad_request,
     is_number,
     need_number,
     number_in,
     query_in_path,
-    read_body,
 )
 from penstock.log.operations import AppendFiles
 from penstock.log.reading.recovery import checkpoint_of, file_bytes, state_of
 from penstock.model.answers import EntryPlaces
-from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, file_path
+from penstock.model.ids import BatchId, FilePath, Instance, Lsn, file_path
 from penstock.model.requests import NUMBER_MAX
 
 FILES_MAX = 1_000
@@ -35,11 +33,11 @@ async def append_files(request: web.Request) -> web.Response:
     batch = BatchId(need_number(request, "batch"))
     paths = _paths(request)
     sizes = _sizes(request, len(paths))
-    settings = gateway.settings
-    async with gateway.body_slots:
-        body = await read_body(request, settings.request_bytes_max)
+    async with gateway.body(request) as body:
         sizes = [len(body)] if sizes is None else sizes
-        files = file_drafts(body, paths, sizes, settings.entry_bytes_max)
+        files = await gateway.decode(
+            len(body), file_drafts, body, paths, sizes, gateway.settings.entry_bytes_max
+        )
         del body
         lsns = await gateway.run(AppendFiles(query, instance, batch, files))
     return json_answer(EntryPlaces(tuple(lsns)))
@@ -73,38 +71,31 @@ def _sizes(request: web.Request, count: int) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-async def get_file(request: web.Request) -> web.Response:
+async def get_file(request: web.Request) -> web.StreamResponse:
     """`GET /v1/queries/Q/files/LSN`: the bytes as they were appended."""
     gateway = gateway_of(request)
     query = query_in_path(request)
     text = request.match_info["lsn"]
     if not is_number(text) or int(text) > NUMBER_MAX:
         raise bad_request(f"{text!r} is not an entry; give the number a marker names")
-    body = await gateway.in_thread(gateway.read, file_bytes, query, Lsn(int(text)))
-    return web.Response(body=body, content_type="application/octet-stream")
+    body = await gateway.look_up(gateway.read, file_bytes, query, Lsn(int(text)))
+    with gateway.page_memory.held(len(body)):
+        return await sent(request, body, "application/octet-stream")
 
 
 async def get_checkpoint(request: web.Request) -> web.Response:
     """`GET /v1/queries/Q/checkpoint`: what brings a location up to the last marker."""
-    gateway = gateway_of(request)
     after = number_in(request, "after_batch")
     batch = None if after is None else BatchId(after)
-    body = await gateway.in_thread(_checkpoint, gateway, query_in_path(request), batch)
+    query = query_in_path(request)
+    body = await gateway_of(request).look_up_json(checkpoint_of, query, batch, MARKERS_MAX)
     return json_bytes_answer(body)
-
-
-def _checkpoint(gateway: Gateway, query: QueryId, after: BatchId | None) -> bytes:
-    return msgspec.json.encode(gateway.read(checkpoint_of, query, after, MARKERS_MAX))
 
 
 async def get_state(request: web.Request) -> web.Response:
     """`GET /v1/queries/Q/state`: what brings the state stores up to the last marker."""
-    gateway = gateway_of(request)
     after = request.query.get("after", "")
+    query = query_in_path(request)
     return json_bytes_answer(
-        await gateway.in_thread(_state, gateway, query_in_path(request), after)
+        await gateway_of(request).look_up_json(state_of, query, after, STORES_MAX)
     )
-
-
-def _state(gateway: Gateway, query: QueryId, after: str) -> bytes:
-    return msgspec.json.encode(gateway.read(state_of, query, after, STORES_MAX))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import tempfile
 from importlib import metadata
+from pathlib import Path
 
 from aiohttp import web
 
-from penstock.gateway.context import Gateway, gateway_of
+from penstock.errors import TryAgain
+from penstock.gateway.context import BACKUPS_MAX, Gateway, gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.log.reading.visible import log_end
 from penstock.log.retention.due import away
@@ -17,6 +20,8 @@ from penstock.model.answers import Collected, Health, ServerDescription
 from penstock.model.protocol import PROTOCOL
 
 COPY_BYTES = 1 << 20
+COPY_LOOK_S = 0.02
+ROOM_LEFT_BYTES = 64 << 20
 _LOG = logging.getLogger("penstock.gateway")
 
 
@@ -54,7 +59,7 @@ async def server(request: web.Request) -> web.Response:
 async def collect(request: web.Request) -> web.Response:
     """`POST /v1/collect`: trim what nobody needs now, without waiting for the next time."""
     gateway = gateway_of(request)
-    trimmed = await gateway.in_thread(gateway.collector.collect)
+    trimmed = await gateway.upkeep(gateway.collector.collect)
     return json_answer(Collected(trimmed.entries, trimmed.payload_bytes))
 
 
@@ -62,19 +67,58 @@ async def back_up(request: web.Request) -> web.StreamResponse:
     """`GET /v1/backup`: the store's file as it is at one moment, while appends go on.
 
     Before a log in JetStream that is this server's index, which holds everything it has answered.
-    While it is read, what is trimmed is not reused: a slow reader makes the file grow.
+    It is copied to a file without a name beside the log and sent from there: the store is looked
+    into for as long as the disk takes, however slow its reader.
     """
     gateway = gateway_of(request)
+    folder = gateway.log.folder
+    if gateway.backups >= BACKUPS_MAX:
+        raise TryAgain(
+            f"{gateway.backups} backups are being made, which is the bound; try again when one is "
+            "done",
+            code="busy",
+        )
+    check_room(folder.store / "data.mdb")
+    gateway.backups += 1
+    try:
+        with tempfile.TemporaryFile(dir=folder.path) as copy:
+            return await _send_while_copied(request, gateway, copy.fileno())
+    finally:
+        gateway.backups -= 1
+
+
+def check_room(data: Path) -> None:
+    """Refuse a copy that would leave the disk of the log without room for what is appended."""
+    space = os.statvfs(data.parent)
+    needed = data.stat().st_size + ROOM_LEFT_BYTES
+    if space.f_bavail * space.f_frsize < needed:
+        raise TryAgain(
+            f"a backup needs {needed} bytes free beside the log while it is sent, and its disk has "
+            f"{space.f_bavail * space.f_frsize}; make room and try again",
+            code="storage_full",
+            status=507,
+        )
+
+
+async def _send_while_copied(
+    request: web.Request, gateway: Gateway, copy: int
+) -> web.StreamResponse:
     answer = web.StreamResponse(headers={"Content-Type": "application/octet-stream"})
     await answer.prepare(request)
-    source, sink = os.pipe()
-    copying = asyncio.ensure_future(gateway.in_thread(_copy, gateway, sink))
+    copying = asyncio.ensure_future(gateway.upkeep(gateway.log.copy_to, copy))
     try:
-        while chunk := await asyncio.to_thread(os.read, source, COPY_BYTES):
-            await answer.write(chunk)
+        sent = 0
+        while True:
+            is_whole = copying.done()
+            chunk = await gateway.look_up(os.pread, copy, COPY_BYTES, sent)
+            sent += len(chunk)
+            if chunk:
+                await answer.write(chunk)
+            elif is_whole:
+                break
+            else:
+                await asyncio.wait([copying], timeout=COPY_LOOK_S)
     finally:
-        # Who copies must not wait for a reader that has gone.
-        os.close(source)
         await asyncio.wait([copying])
     if copying.exception() is not None:
         _LOG.error("a backup failed", exc_info=copying.exception())
@@ -83,10 +127,3 @@ async def back_up(request: web.Request) -> web.StreamResponse:
         raise ConnectionResetError
     await answer.write_eof()
     return answer
-
-
-def _copy(gateway: Gateway, sink: int) -> None:
-    try:
-        gateway.log.copy_to(sink)
-    finally:
-        os.close(sink)

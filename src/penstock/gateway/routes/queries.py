@@ -8,8 +8,8 @@ from typing import Any
 from aiohttp import web
 
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.gateway.encode import json_answer
-from penstock.gateway.parse import body_of, marker_of, number_in, query_in_path, short_text
+from penstock.gateway.encode import json_answer, json_bytes_answer
+from penstock.gateway.parse import json_of, marker_of, number_in, query_in_path, short_text
 from penstock.log.decide.need import need_query
 from penstock.log.operations import (
     DeleteQuery,
@@ -21,7 +21,7 @@ from penstock.log.operations import (
 )
 from penstock.log.reading.visible import marker_list, query_list
 from penstock.model.answers import Deleted, EntryPlace, NewInstance
-from penstock.model.ids import BatchId, Instance
+from penstock.model.ids import BatchId, Instance, QueryId
 from penstock.model.requests import InstanceBody, MarkerBody, ResetBody
 
 MARKERS_MAX = 1_000
@@ -31,7 +31,7 @@ async def take_over(request: web.Request) -> web.Response:
     """`POST /v1/queries/Q/instances`."""
     gateway = gateway_of(request)
     query = query_in_path(request)
-    body = await body_of(request, InstanceBody)
+    body = await gateway.json_body(request, InstanceBody)
     taken: Taken = await gateway.run(TakeQuery(query, short_text(body.run, "'run'"), body.name))
     return json_answer(taken)
 
@@ -40,14 +40,21 @@ async def mark(request: web.Request) -> web.Response:
     """`POST /v1/queries/Q/markers`: the one append that commits a batch."""
     gateway = gateway_of(request)
     query = query_in_path(request)
-    body = await body_of(request, MarkerBody)
-    copied = None if body.copied is None else BatchId(body.copied)
-    return json_answer(EntryPlace(await gateway.run(Mark(marker_of(query, body), copied))))
+    async with gateway.body(request) as body:
+        operation = await gateway.decode(len(body), _mark, query, body)
+    return json_answer(EntryPlace(await gateway.run(operation)))
+
+
+def _mark(query: QueryId, body: bytes) -> Mark:
+    marked = json_of(body, MarkerBody)
+    copied = None if marked.copied is None else BatchId(marked.copied)
+    return Mark(marker_of(query, marked), copied)
 
 
 async def list_queries(request: web.Request) -> web.Response:
     """`GET /v1/queries`."""
-    return json_answer({"queries": gateway_of(request).read(query_list)})
+    body = await gateway_of(request).look_up_json(lambda view: {"queries": query_list(view)})
+    return json_bytes_answer(body)
 
 
 async def get_query(request: web.Request) -> web.Response:
@@ -60,14 +67,15 @@ async def list_markers(request: web.Request) -> web.Response:
     after = number_in(request, "after_batch")
     first = BatchId(0 if after is None else after + 1)
     query = query_in_path(request)
-    return json_answer(gateway_of(request).read(marker_list, query, first, MARKERS_MAX))
+    body = await gateway_of(request).look_up_json(marker_list, query, first, MARKERS_MAX)
+    return json_bytes_answer(body)
 
 
 async def reset_query(request: web.Request) -> web.Response:
     """`POST /v1/queries/Q/reset`: fence it, and let it begin at batch 0 again."""
     gateway = gateway_of(request)
     query = query_in_path(request)
-    body = await body_of(request, ResetBody) if request.can_read_body else ResetBody()
+    body = await gateway.json_body(request, ResetBody) if request.can_read_body else ResetBody()
     run = body.run or f"reset-{gateway.clock.wall_ms()}-{os.urandom(4).hex()}"
     entries_max = gateway.settings.trim_entries_max
     reset = ResetQuery(query, short_text(run, "'run'"), entries_max)

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from penstock.errors import BadCall
 from penstock.gateway.context import gateway_of
-from penstock.gateway.encode import json_answer
-from penstock.gateway.parse import bad_request, body_of, number_in, read_body, short_text
+from penstock.gateway.encode import json_answer, sent
+from penstock.gateway.parse import bad_request, number_in, short_text
 from penstock.log.decide.records import OWN_TAGS
 from penstock.log.operations import AppendRecord, Trimmed, TrimTag
 from penstock.log.reading.record_pages import record_page, trim_bound, trimmed_until
@@ -16,7 +16,7 @@ from penstock.model.ids import Lsn
 from penstock.model.requests import TrimBody
 
 RECORDS_MAX = 256
-"""In one answer."""
+"""In one answer, and `page_bytes` of them, but one at least."""
 TRIMMED_MAX = 10_000
 """By one call: everybody's appends wait for it."""
 
@@ -35,15 +35,11 @@ async def append_record(request: web.Request) -> web.Response:
     producer, seq = request.query.get("producer"), number_in(request, "seq")
     if (producer is None) != (seq is None):
         raise bad_request("producer and seq go together; send both or none")
-    operation = AppendRecord(
-        tags,
-        await read_body(request, gateway.settings.request_bytes_max),
-        None if expect_tag is None or expect is None else (expect_tag, Lsn(expect)),
-        None if producer is None else short_text(producer, "producer"),
-        None,
-        seq,
-    )
-    return json_answer(EntryPlace(await gateway.run(operation)))
+    expected = None if expect_tag is None or expect is None else (expect_tag, Lsn(expect))
+    name = None if producer is None else short_text(producer, "producer")
+    async with gateway.body(request) as body:
+        operation = AppendRecord(tags, body, expected, name, None, seq)
+        return json_answer(EntryPlace(await gateway.run(operation)))
 
 
 async def trim_records(request: web.Request) -> web.Response:
@@ -51,22 +47,25 @@ async def trim_records(request: web.Request) -> web.Response:
     call may; `more` if there are others. Up to 0 it removes none, and says where the tag begins."""
     gateway = gateway_of(request)
     tag = _tag_in(request)
-    asked = Lsn((await body_of(request, TrimBody)).until)
-    until, has_more = await gateway.in_thread(gateway.read, trim_bound, tag, asked, TRIMMED_MAX)
+    asked = Lsn((await gateway.json_body(request, TrimBody)).until)
+    until, has_more = await gateway.look_up(gateway.read, trim_bound, tag, asked, TRIMMED_MAX)
     trimmed: Trimmed = await gateway.run(TrimTag(tag, until))
-    gone_until = await gateway.in_thread(gateway.read, trimmed_until, tag)
+    gone_until = await gateway.look_up(gateway.read, trimmed_until, tag)
     return json_answer(TrimmedRecords(gone_until, trimmed.entries, has_more))
 
 
-async def list_records(request: web.Request) -> web.Response:
+async def list_records(request: web.Request) -> web.StreamResponse:
     """`GET /v1/records?tag=a&after=0`: records of a tag in order; `more` if the page is full.
 
     Without `after` from the first one there is; after a place where some are gone, `trimmed`.
     """
     gateway = gateway_of(request)
     tag, after = _tag_in(request), number_in(request, "after")
-    page = await gateway.in_thread(gateway.read, record_page, tag, after, RECORDS_MAX)
-    return json_answer(page)
+    size = gateway.page_memory.page_bytes(gateway.settings.page_bytes)
+    with gateway.page_memory.held(size) as room:
+        body = await gateway.look_up_json(record_page, tag, after, RECORDS_MAX, size)
+        room.resize(len(body))
+        return await sent(request, body, "application/json")
 
 
 def _tag_in(request: web.Request) -> str:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from penstock.errors import TryAgain
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.gateway.drafts import entry_drafts, row_drafts
+from penstock.gateway.drafts import Bounds, entry_drafts, row_drafts
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import (
     bad_request,
@@ -18,7 +18,6 @@ from penstock.gateway.parse import (
     need_number,
     number_in,
     query_id,
-    read_body,
     short_text,
     stream_in_path,
 )
@@ -44,16 +43,16 @@ async def append_rows(request: web.Request) -> web.Response:
     if substream is not None:
         check_substream(stream, substream)
     key = _key(request, stream, gateway)
-    content_type, settings = request.content_type, gateway.settings
-    async with gateway.body_slots:
-        body = await read_body(request, settings.request_bytes_max)
+    content_type = request.content_type
+    async with gateway.body(request) as body:
         place = gateway.next_turn(stream) if substream is None and not key else substream
 
         async def append(record: StreamRecord) -> Appended:
-            drafts = await gateway.in_thread(
+            drafts = await gateway.decode(
+                len(body),
                 row_drafts,
                 *(body, content_type, gateway.schemas, record, place, key),
-                bytes_max=settings.entry_bytes_max,
+                bounds=_bounds(gateway),
             )
             shape = _shape(record, None if place is not None else record.substreams)
             operation = AppendRows(record.name, drafts, producer, sequence, shape)
@@ -75,16 +74,18 @@ async def append_entries(request: web.Request) -> web.Response:
         need_number(request, "attempt"),
     )
     substreams = _substreams(request, stream)
-    settings = gateway.settings
-    async with gateway.body_slots:
-        body = await read_body(request, settings.request_bytes_max)
-        drafts = await gateway.in_thread(
-            entry_drafts, body, gateway.schemas, stream, substreams, settings.entry_bytes_max
+    async with gateway.body(request) as body:
+        drafts = await gateway.decode(
+            len(body), entry_drafts, body, gateway.schemas, stream, substreams, _bounds(gateway)
         )
         del body
         # A task divides keys among as many substreams as there were when its query started.
         operation = AppendPending(stream.name, stamp, drafts, _shape(stream, None))
         return json_answer(EntryPlaces(tuple(await gateway.run(operation))))
+
+
+def _bounds(gateway: Gateway) -> Bounds:
+    return Bounds(gateway.settings.entry_bytes_max, gateway.settings.request_bytes_max)
 
 
 def _shape(stream: StreamRecord, routed_by: int | None) -> Shape:

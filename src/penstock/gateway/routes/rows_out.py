@@ -10,7 +10,7 @@ from aiohttp import web
 
 from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.decode import ARROW, JSON_LINES
-from penstock.gateway.encode import arrow_to_lines
+from penstock.gateway.encode import arrow_to_lines, sent
 from penstock.gateway.parse import bad_request, number_in, stream_in_path
 from penstock.log.reading.row_pages import RowPage, asked_range, empty_page, row_page
 from penstock.log.reading.visible import Cursor, Range, latest
@@ -20,32 +20,37 @@ from penstock.model.ids import Lsn
 _CURSOR = re.compile(r"(\d{1,18}):(\d{1,9})")
 
 
-async def fetch_rows(request: web.Request) -> web.Response:
+async def fetch_rows(request: web.Request) -> web.StreamResponse:
     """`GET /v1/streams/S/rows`: one page; held while empty, if asked and the end is open."""
     gateway = gateway_of(request)
     settings = gateway.settings
     wait_ms = number_in(request, "wait_ms", 0) or 0
-    size = min(number_in(request, "bytes") or settings.page_bytes, settings.page_bytes_max)
+    wished = min(number_in(request, "bytes") or settings.page_bytes, settings.page_bytes_max)
     as_json = JSON_LINES in request.headers.get("Accept", "")
     asked, is_open = _asked(request, gateway)
     schema = _columns(request, gateway, asked.stream)
-    with gateway.held.watch([asked.stream.name], gateway.hold_s(wait_ms)) as watch:
+    with (
+        gateway.held.watch([asked.stream.name], gateway.hold_s(wait_ms)) as watch,
+        gateway.page_memory.held(0) as room,
+    ):
         while True:
             if is_open:
                 asked = replace(asked, until=gateway.read(latest, asked.stream))
             if asked.until > asked.after or not is_open:
-                page = await gateway.in_thread(_page, gateway, asked, schema, size, as_json)
+                size = gateway.page_memory.page_bytes(wished)
+                room.resize(size)
+                page = await gateway.look_up(_page, gateway, asked, schema, size, as_json)
+                room.resize(len(page.body))
                 if page.entries or not is_open:
                     break
             if not wait_ms or not await watch.wait():
                 page = empty_page(schema)
                 page = page._replace(body=b"") if as_json else page
                 break
-    headers = {"Penstock-Position": str(asked.until)}
-    if page.cursor is not None:
-        headers["Penstock-Cursor"] = str(page.cursor)
-    content_type = JSON_LINES if as_json else ARROW
-    return web.Response(body=page.body, headers=headers, content_type=content_type)
+        headers = {"Penstock-Position": str(asked.until)}
+        if page.cursor is not None:
+            headers["Penstock-Cursor"] = str(page.cursor)
+        return await sent(request, page.body, JSON_LINES if as_json else ARROW, headers)
 
 
 def _page(gateway: Gateway, asked: Range, schema: pa.Schema, size: int, as_json: bool) -> RowPage:

@@ -7,8 +7,8 @@ from aiohttp import web
 
 from penstock.errors import BadCall
 from penstock.gateway.context import gateway_of
-from penstock.gateway.encode import json_answer
-from penstock.gateway.parse import bad_request, body_of, number_in, stream_in_path
+from penstock.gateway.encode import json_answer, json_bytes_answer
+from penstock.gateway.parse import bad_request, json_of, number_in, stream_in_path
 from penstock.log.operations import (
     AlterStream,
     CreateStream,
@@ -30,7 +30,7 @@ from penstock.model.schema import added, canonical, from_base64, schema_of
 async def list_streams(request: web.Request) -> web.Response:
     """`GET /v1/streams`."""
     gateway = gateway_of(request)
-    return json_answer(gateway.read(stream_list, gateway.schemas))
+    return json_bytes_answer(await gateway.look_up_json(stream_list, gateway.schemas))
 
 
 async def get_stream(request: web.Request) -> web.Response:
@@ -43,12 +43,15 @@ async def put_stream(request: web.Request) -> web.Response:
     """`PUT /v1/streams/S`: make a stream, or say that the one that is there is the same."""
     gateway = gateway_of(request)
     name = stream_in_path(request)
-    made: StreamMade = await gateway.run(_creation(name, await body_of(request, StreamBody)))
+    async with gateway.body(request) as body:
+        operation = await gateway.decode(len(body), _creation, name, body)
+    made: StreamMade = await gateway.run(operation)
     described = gateway.read(describe_stream, gateway.schemas, made.stream)
     return json_answer(described, 201 if made.created else 200)
 
 
-def _creation(name: StreamName, body: StreamBody) -> CreateStream:
+def _creation(name: StreamName, sent: bytes) -> CreateStream:
+    body = json_of(sent, StreamBody)
     if (body.schema is None) == (body.ddl is None):
         raise BadCall(
             "give either 'schema', the base64 of an Arrow IPC schema message, or 'ddl'",
@@ -71,9 +74,18 @@ async def alter_stream(request: web.Request) -> web.Response:
     """`PATCH /v1/streams/S`: columns at the end, more substreams, how long rows are kept."""
     gateway = gateway_of(request)
     stream = gateway.stream(stream_in_path(request))
-    body = await body_of(request, AlterBody)
-    schema = _altered_schema(gateway.schemas.current(stream), body)
-    operation = AlterStream(
+    async with gateway.body(request) as body:
+        operation = await gateway.decode(
+            len(body), _alteration, stream, gateway.schemas.current(stream), body
+        )
+    altered: StreamRecord = await gateway.run(operation)
+    return json_answer(gateway.read(describe_stream, gateway.schemas, altered))
+
+
+def _alteration(stream: StreamRecord, columns: pa.Schema, sent: bytes) -> AlterStream:
+    body = json_of(sent, AlterBody)
+    schema = _altered_schema(columns, body)
+    return AlterStream(
         stream.name,
         None if schema is None else _schema_message(schema),
         body.substreams,
@@ -81,8 +93,6 @@ async def alter_stream(request: web.Request) -> web.Response:
         body.id,
         body.revision,
     )
-    altered: StreamRecord = await gateway.run(operation)
-    return json_answer(gateway.read(describe_stream, gateway.schemas, altered))
 
 
 def _altered_schema(schema: pa.Schema, body: AlterBody) -> pa.Schema | None:
@@ -121,7 +131,7 @@ async def trim_stream(request: web.Request) -> web.Response:
     """`POST /v1/streams/S/trim`: now, up to a position; refused if somebody needs more."""
     gateway = gateway_of(request)
     stream = gateway.stream(stream_in_path(request))
-    until = Lsn((await body_of(request, TrimBody)).until)
+    until = Lsn((await gateway.json_body(request, TrimBody)).until)
     away_ms = gateway.settings.consumer_away_ms_max
     trimmed: Trimmed = await gateway.run(TrimStream(stream.name, until, away_ms))
     return json_answer(trimmed)

@@ -10,18 +10,26 @@ from penstock.model.answers import RecordLine, RecordPage
 from penstock.model.ids import Lsn
 
 
-def record_page(view: StoreView, tag: str, after: int | None, records_max: int) -> RecordPage:
-    """Records of a tag in order. Without `after` from the first one there is; after a place where
-    some are gone, `trimmed`."""
+def record_page(
+    view: StoreView, tag: str, after: int | None, records_max: int, bytes_max: int
+) -> RecordPage:
+    """Records of a tag in order, of about `bytes_max` bytes, one at least. Without `after` from the
+    first one there is; after a place where some are gone, `trimmed`."""
     if after is not None:
         check_whole(view, (tag,), after)
-    lsns = islice(view.tagged(tag, (after or 0) + 1), records_max)
-    entries = (entry for lsn in lsns if (entry := view.entry(lsn)) is not None)
-    lines = tuple(
-        RecordLine(entry.head.lsn, entry.head.producer, entry.head.seq, entry.payload)
-        for entry in entries
-    )
-    return RecordPage(lines, len(lines) == records_max)
+    lines: list[RecordLine] = []
+    size = 0
+    for lsn in view.tagged(tag, (after or 0) + 1):
+        head = view.head(lsn)
+        if head is None:
+            continue
+        size += head.payload_bytes
+        if len(lines) >= records_max or (lines and size > bytes_max):
+            return RecordPage(tuple(lines), True)
+        entry = view.entry(lsn)
+        if entry is not None:
+            lines.append(RecordLine(lsn, entry.head.producer, entry.head.seq, entry.payload))
+    return RecordPage(tuple(lines), False)
 
 
 def trim_bound(view: StoreView, tag: str, until: Lsn, count_max: int) -> tuple[Lsn, bool]:

@@ -24,7 +24,7 @@ import msgspec
 
 from penstock.errors import BadCall, Damaged
 from penstock.log.store.entry_tables import GAPS
-from penstock.log.store.folder import Folder, check_whole
+from penstock.log.store.folder import Folder, check_whole, make_private
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.refilling import is_whole
 from penstock.log.store.repair import first_damaged
@@ -54,11 +54,10 @@ def write_backup(target: Path, pieces: Iterable[bytes]) -> int:
     """Keep a copy of a store's file in a new folder; returns its size. Durable on return, and under
     its own name only when it is whole."""
     _refuse_if_used(target)
-    store = target / "log"
-    store.mkdir(parents=True, exist_ok=True)
+    store = _private_store(target)
     fresh, data = store / ".data.mdb.new", store / "data.mdb"
     size = 0
-    with fresh.open("wb") as file:
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         for piece in pieces:
             size += file.write(piece)
         file.flush()
@@ -93,14 +92,14 @@ def restore(backup: Path, target: Path, settings: Settings) -> Restored:
             code="bad_request",
         )
     _refuse_if_used(target)
-    store = target / "log"
-    store.mkdir(parents=True, exist_ok=True)
+    store = _private_store(target)
     shutil.copyfile(source, store / "data.mdb")
+    make_private(target)
     check_whole(store / "data.mdb")
     restored = _moved_on(store, settings)
     _sync(store)
     shutil.copyfile(backup / "format.json", target / "format.json")
-    Folder.open(target).close()
+    Folder.open(target).close()  # which makes all of it private
     return restored
 
 
@@ -112,9 +111,19 @@ def _refuse_if_used(target: Path) -> None:
         )
 
 
+def _private_store(target: Path) -> Path:
+    """The folder of the store below a target, both their owner's alone before anything is in."""
+    store = target / "log"
+    store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(target)
+    return store
+
+
 def _opened(store: Path, map_bytes: int = 1 << 40) -> lmdb.Environment:
     try:
-        return lmdb.open(str(store), map_size=map_bytes, max_dbs=len(TABLES), lock=False)
+        return lmdb.open(
+            str(store), map_size=map_bytes, max_dbs=len(TABLES), lock=False, mode=0o600
+        )
     except lmdb.Error as error:
         raise Damaged(
             f"the copy in {store} is not a log: {error}; make the backup again", code="damaged"

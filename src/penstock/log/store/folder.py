@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import secrets
+import stat
 import struct
 import subprocess
 import sys
@@ -27,6 +28,8 @@ FORMAT = 5
 """1 has no checkpoint files, 2 no records, and 4 may have queries whose output is hidden until a
 barrier shows it. All are read as they are, every commit visible; an older version, which could
 hide rows again, is refused by the number."""
+
+OWN_FILES = ("format.json", "lock", "log", "index.json", "token", "server.json", "server.log")
 
 _META = struct.Struct("<IIQQ")
 _META_AT = 16
@@ -73,8 +76,9 @@ class Folder:
     @staticmethod
     def _locked(path: Path, *, index: bool = False) -> Folder:
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_private(path)
         except OSError as error:
             raise BadCall(
                 f"the data folder {path} cannot be used: {error.strerror}; give one that can be "
@@ -137,7 +141,7 @@ class Folder:
         file = self.path / "format.json"
         text = json.dumps({"format": FORMAT}) + "\n"
         if not file.exists() or file.read_text("utf-8") != text:
-            _write(file, text, 0o644)
+            _write(file, text)
 
     def read_index(self) -> dict[str, Any]:
         """What `write_index` wrote; empty if the store is the log itself."""
@@ -145,23 +149,19 @@ class Folder:
 
     def write_index(self, named: dict[str, Any]) -> None:
         """Say of which log elsewhere the store is an index."""
-        _write(self.path / "index.json", json.dumps(named) + "\n", 0o644)
+        _write(self.path / "index.json", json.dumps(named) + "\n")
 
-    def token(self, given: str | None) -> str:
-        """The token given, else the one kept in the folder, made the first time."""
+    def token_file(self) -> Path:
+        """The file in the folder with its token, which is made the first time."""
         file = self.path / "token"
-        if given is not None:
-            return given
-        kept = file.read_text("ascii").strip() if file.exists() else ""
-        if not kept:
-            kept = secrets.token_urlsafe(32)
-            _write(file, kept + "\n", 0o600)
-        return kept
+        if not file.exists() or not file.read_text("ascii").strip():
+            _write(file, secrets.token_urlsafe(32) + "\n")
+        return file
 
     def write_server(self, url: str, token: str) -> None:
         """Tell clients on this machine where the server is."""
         body = {"url": url, "token": token, "pid": os.getpid()}
-        _write(self.path / "server.json", json.dumps(body) + "\n", 0o600)
+        _write(self.path / "server.json", json.dumps(body) + "\n")
 
     def remove_server(self) -> None:
         (self.path / "server.json").unlink(missing_ok=True)
@@ -180,11 +180,22 @@ def _read_json(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _write(file: Path, text: str, mode: int) -> None:
-    """Replace a small file as a whole: durable, and never seen half written."""
+def make_private(folder: Path) -> None:
+    """Let nobody but its owner into a data folder or a backup, nor at the files of ours in it.
+    Those of another owner are left alone: whoever runs this may use them, and not more."""
+    files = (path for path in (folder / name for name in OWN_FILES) if path.exists())
+    for path in (folder, *files, *folder.glob("log/*")):
+        status = path.lstat()
+        mode = stat.S_IMODE(status.st_mode)
+        if mode & 0o077 and status.st_uid == os.geteuid() and not stat.S_ISLNK(status.st_mode):
+            path.chmod(mode & 0o700)
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a small file as a whole: durable, its owner's alone, and never seen half written."""
     fresh = file.with_name(f".{file.name}.new")
     fresh.unlink(missing_ok=True)
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(handle, text.encode("utf-8"))
         os.fsync(handle)

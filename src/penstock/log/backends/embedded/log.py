@@ -92,7 +92,7 @@ class EmbeddedLog(LocalLog):
 
 def _open_env(store: Path, settings: Settings) -> lmdb.Environment:
     """No write map, so that a full disk is an error and not a signal; every commit syncs."""
-    store.mkdir(exist_ok=True)
+    store.mkdir(mode=0o700, exist_ok=True)
     try:
         return lmdb.open(
             str(store),
@@ -103,6 +103,7 @@ def _open_env(store: Path, settings: Settings) -> lmdb.Environment:
             sync=True,
             metasync=True,
             readahead=True,
+            mode=0o600,
         )
     except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError) as error:
         raise Damaged(

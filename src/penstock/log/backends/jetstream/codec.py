@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import struct
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -88,16 +88,27 @@ class Message(NamedTuple):
 
 def messages(id: OperationId, operation: Operation) -> list[Message]:
     """The messages of an operation, in the order in which they must be published."""
+    return [
+        Message(subject, _message(meta, payload))
+        for subject, meta, payload in _parts(id, operation)
+    ]
+
+
+def message_sizes(id: OperationId, operation: Operation) -> Iterator[tuple[str, int]]:
+    """The subject and the bytes of each message of an operation, without making any of them."""
+    for subject, meta, payload in _parts(id, operation):
+        yield subject, _PREFIX.size + len(_encode(meta)) + len(payload)
+
+
+def _parts(id: OperationId, operation: Operation) -> Iterator[tuple[str, Meta, bytes]]:
     payloads, bare = _taken_apart(operation)
     subjects = _subjects(operation)
-    made = []
     for index, (subject, payload) in enumerate(zip(subjects, payloads, strict=True)):
         meta = Meta(*id, index, len(payloads))
         if meta.is_last:
             kind = type(operation).__name__
             meta = Meta(*id, index, len(payloads), kind, msgspec.msgpack.encode(bare))
-        made.append(Message(subject, _message(meta, payload)))
-    return made
+        yield subject, meta, payload
 
 
 def void_message(id: OperationId) -> Message:

@@ -8,6 +8,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.errors import BadCall
@@ -81,6 +82,7 @@ class Connection:
                     error_cb=_ignore,
                     reconnected_cb=self._reconnected,
                     skip_subject_validation=True,
+                    **login_options(self.address.credentials),
                 ),
                 CONNECT_S + 1,
             )
@@ -147,6 +149,29 @@ class Connection:
             _LOG.warning("the connection to %s did not close in time", self.address)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+
+
+def login_options(file: Path | None) -> dict[str, Any]:
+    """Options of the client for a file of credentials, read anew with every connection."""
+    if file is None:
+        return {}
+    try:
+        text = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadCall(
+            f"the credentials for the log in {file} cannot be read: {error}; give a file that can",
+            code="bad_request",
+        ) from error
+    if "BEGIN NATS USER JWT" in text:
+        return {"user_credentials": str(file)}
+    user, colon, password = text.partition(":")
+    if not text or "\n" in text:
+        raise BadCall(
+            f"{file} holds no credentials for the log: give a .creds file of NATS, or one line "
+            "with USER:PASSWORD or a token",
+            code="bad_request",
+        )
+    return {"user": user, "password": password} if colon else {"token": text}
 
 
 async def _leave(client: NatsClient) -> None:

@@ -144,6 +144,7 @@ def _open_env(folder: Folder, settings: Settings) -> lmdb.Environment:
     return lmdb.open(
         str(folder.store),
         map_size=map_size(settings),
+        mode=0o600,
         max_dbs=len(TABLES),
         max_readers=READERS_MAX,
         writemap=False,

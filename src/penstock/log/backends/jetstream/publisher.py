@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import BadCall, PenstockError, TryAgain
 from penstock.log.backends.jetstream.applier import Applier
-from penstock.log.backends.jetstream.codec import OperationId, contended, messages
+from penstock.log.backends.jetstream.codec import OperationId, contended, message_sizes, messages
 from penstock.log.backends.jetstream.connection import ApiError, Connection
 from penstock.log.backends.jetstream.in_flight import Bounds, Lanes, Waiting, lane_of
 from penstock.log.backends.jetstream.replay import PUBLISHED_WINDOW, Outcome, Void, last_on
@@ -152,10 +152,10 @@ class Publisher:
         most = self._connection.payload_max - HEADERS_BYTES
         if isinstance(operation, AppendRecord) and len(operation.payload) + SAID_BYTES < most:
             return
-        for message in messages(OperationId(self._publisher, 0), operation):
-            if len(message.body) > most or len(message.subject) > 2_000:
+        for subject, size in message_sizes(OperationId(self._publisher, 0), operation):
+            if size > most or len(subject) > 2_000:
                 raise BadCall(
-                    f"an entry of {len(message.body)} bytes with what is said of it does not fit "
+                    f"an entry of {size} bytes with what is said of it does not fit "
                     f"into a message of at most {most} bytes, which the servers at "
                     f"{self._connection.address} take; split it, or raise their max_payload",
                     code="entry_too_large",
