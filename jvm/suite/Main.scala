@@ -45,6 +45,7 @@ object Main {
     "local space" -> LocalSpaceCases,
     "compaction" -> CompactionCases,
     "piece life" -> PieceLifeCases,
+    "limits" -> LimitCases,
     "run" -> RunCases,
     "retry" -> RetryCases)
 

@@ -23,7 +23,8 @@ from penstock.settings.server import Settings
 
 READ_BUFFER_BYTES = 1 << 20
 CLEANUP_S_MAX = 1.0
-# Paths and sizes of the files of a batch stand in the request line: `files.FILES_MAX` of them fit.
+# Paths and sizes of the files of a batch stand in the request line; `request_files_max` of them fit
+# there.
 LINE_BYTES_MAX = 512 << 10
 
 

@@ -12,7 +12,7 @@ from penstock.gateway.parse import body_of, marker_of, number_in, query_in_path,
 from penstock.log.decide.need import need_query
 from penstock.log.operations import DeleteQuery, Mark, ResetQuery, Taken, TakeQuery
 from penstock.log.reading.visible import marker_list, query_list
-from penstock.model.answers import Deleted, EntryPlace, NewInstance
+from penstock.model.answers import AppendLimits, Deleted, EntryPlace, NewInstance
 from penstock.model.ids import BatchId
 from penstock.model.requests import InstanceBody, MarkerBody
 
@@ -20,12 +20,16 @@ MARKERS_MAX = 1_000
 
 
 async def take_over(request: web.Request) -> web.Response:
-    """`POST /v1/queries/Q/instances`."""
+    """`POST /v1/queries/Q/instances`: the next instance, and what one request of it may hold."""
     gateway = gateway_of(request)
     query = query_in_path(request)
     body = await body_of(request, InstanceBody)
     taken: Taken = await gateway.run(TakeQuery(query, short_text(body.run, "'run'"), body.name))
-    return json_answer(taken)
+    settings = gateway.settings
+    limits = AppendLimits(
+        settings.entry_bytes_max, settings.request_bytes_max, settings.request_files_max
+    )
+    return json_answer({"instance": taken.instance, "marker": taken.marker, "limits": limits})
 
 
 async def mark(request: web.Request) -> web.Response:

@@ -62,13 +62,18 @@ private[commit] final class Appender(resources: ExecutorParts) {
       }
     }
 
+    /** One request: each that gets through is told of, and counts as progress. */
     override protected def once(): Unit = {
       val (current, superseded) = queue.asScala.toSeq.partition(_.state.isCurrent)
       superseded.foreach(queue.remove(_))
-      current.groupBy(_.stateFile.batch).toSeq.sortBy(_._1).foreach {
-        case (batch, pieces) => append(batch, pieces)
+      current.map(_.stateFile.batch).minOption.foreach { batch =>
+        val ofBatch = current.filter(_.stateFile.batch == batch)
+        append(batch, standing.limits.firstRequest(ofBatch)(sizesOf))
       }
     }
+
+    private def sizesOf(piece: HeldPiece): Seq[(String, Long)] =
+      piece.files.values.toSeq.filter(_.local.isDefined).map(f => f.stateFile.relative -> f.bytes)
 
     private def append(batch: Long, pieces: Seq[HeldPiece]): Unit = {
       Failpoint.reach("before_state", standing.query, batch)

@@ -93,12 +93,14 @@ final class Copier(resources: ExecutorParts) extends Logging {
   }
 
   private def isReady(piece: HeldPiece, standing: Standing): Boolean =
-    standing.mayMakeDurable(piece.stateFile.batch, isLarge(piece))
+    standing.mayMakeDurable(piece.stateFile.batch, isLarge(piece, standing))
 
-  private def isLarge(piece: HeldPiece): Boolean = piece.files.values.exists(_.bytes > LogBytesMax)
+  /** Too large for the log: the location makes it durable, once its offsets are. */
+  private def isLarge(piece: HeldPiece, standing: Standing): Boolean =
+    !standing.limits.take(piece.files.values.map(_.bytes))
 
   private def submit(piece: HeldPiece, standing: Standing): Unit =
-    if (standing.withLog && !isLarge(piece)) resources.appender.take(piece, standing)
+    if (standing.withLog && !isLarge(piece, standing)) resources.appender.take(piece, standing)
     else resources.pools.copiers(piece.conf).submit(new CopyingState(resources, piece, standing))
 
   /** The piece is in the log: the location follows once the batch is committed. */
@@ -168,7 +170,4 @@ private object Copier {
   /** How soon, and how late at most, another JVM is asked again. */
   val PollMsFirst = 5L
   val PollMsMax = 40L
-
-  /** A file of more than this goes to the location itself; the log is for small entries. */
-  val LogBytesMax: Long = 8L << 20
 }
