@@ -41,7 +41,9 @@ final case class Variant(
 final class StoreRig(val variant: Variant, folder: Path) {
   import StoreRig._
 
-  val root: Path = folder.resolve("checkpoint")
+  private var queries = 1
+
+  def root: Path = folder.resolve(if (queries == 1) "checkpoint" else s"checkpoint$queries")
 
   /** No other rig of this process has it. */
   val name: String = folder.getFileName.toString
@@ -166,6 +168,15 @@ final class StoreRig(val variant: Variant, folder: Path) {
     begun.filterInPlace(_ <= last)
     ended.filterInPlace(_ <= last)
     start(last + 1)
+  }
+
+  /** Another query begins, with a location of its own; the one before is left as it stands. */
+  def startOver(): Unit = {
+    providers.foreach(_.close())
+    Seq(providers, from, ids, begun, ended, stores).foreach(_.clear())
+    queries += 1
+    run = UUID.randomUUID()
+    start(0)
   }
 
   /** A new run, in which a write that fails is given up after a second. */
