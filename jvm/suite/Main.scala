@@ -46,6 +46,8 @@ object Main {
     "compaction" -> CompactionCases,
     "piece life" -> PieceLifeCases,
     "limits" -> LimitCases,
+    "news" -> NewsCases,
+    "isolation" -> IsolationCases,
     "run" -> RunCases,
     "retry" -> RetryCases)
 

@@ -46,9 +46,9 @@ COMMIT_RETRY_SECONDS = Setting(
 )  # fmt: skip
 COMMIT_THREADS = Setting(
     f"{PREFIX}commit.threads",
-    "per JVM, in each pool: releases and what follows them, one of each for the log and for every "
-    "store that checkpoints are in, so that a slow one holds up no query of another; flushes; "
-    "uploads. Copies of state have four times as many",
+    "per JVM, in each pool: flushes; releases, appends of state, what follows a commit, uploads, "
+    "and copies, which have four times as many. All but flushes have a pool for each store or "
+    "server that they wait for, so that a slow one holds up no query of another",
     "threads", 4, 1, INT_MAX,
 )  # fmt: skip
 COMMIT_BEHIND = Setting(

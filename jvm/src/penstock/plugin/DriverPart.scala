@@ -6,10 +6,10 @@ import java.util.{Collections, Map => JMap}
 import org.apache.spark.SparkContext
 import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerExecutorRemoved}
-import org.apache.spark.sql.penstock.SparkMembers
+import org.apache.spark.sql.penstock.{NewsChannel, SparkMembers}
 
 import penstock.Bug
-import penstock.commit.channel.{JavaBytes, Message}
+import penstock.commit.channel.{JavaBytes, Message, WhenOther}
 import penstock.commit.jvm.JvmResources
 
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
@@ -20,6 +20,11 @@ private[penstock] final class DriverPart extends DriverPlugin {
       override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
         JvmResources.here.releases.all.foreach(_.writerLost(removed.executorId))
     })
+    NewsChannel.open(context) { (asked, reply) =>
+      JvmResources.here.openQuestions.add(JavaBytes.decode[WhenOther](asked)) { answer =>
+        reply(JavaBytes.encode(answer))
+      }
+    }
     JvmResources.here.releases.driverReady()
     Collections.emptyMap()
   }

@@ -39,6 +39,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
       extends Retrying(new CommitSettings(conf), resources.clock) {
     private val queue = new ConcurrentLinkedQueue[HeldPiece]()
     private val isUnderWay = new AtomicBoolean(false)
+    private def connection = Connection.of(conf).get
 
     override def name: String = s"appending state of query ${standing.query} to the log"
 
@@ -48,7 +49,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
     }
 
     private def begin(): Unit = if (isUnderWay.compareAndSet(false, true)) {
-      resources.pools.copiers(conf).submit(new Turn)
+      resources.pools.appenders(connection.url, conf).submit(new Turn)
     }
 
     /** One turn ends when the queue is empty; what is in it stays there until it is durable. */
@@ -80,7 +81,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
       val start = resources.clock.nanos
       val files = for (piece <- pieces; file <- piece.files.values; local <- file.local)
         yield file.stateFile.relative -> Files.readAllBytes(local.toPath)
-      val gateway = Gateway.to(Connection.of(conf).get)
+      val gateway = Gateway.to(connection)
       val entries =
         if (files.isEmpty) Nil
         else gateway.queries.putFiles(standing.query, standing.instance.get, batch, files)

@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import penstock.{Failpoint, TryAgain}
-import penstock.checkpoint.location.StateFile
+import penstock.checkpoint.location.{StateFile, StoreName}
 import penstock.commit.{Retrying, Work}
 import penstock.commit.executor.Expected
 import penstock.commit.jvm.JvmResources
@@ -93,7 +93,7 @@ private[state] final class AsyncRocksDB(
         refreshRecordedMetricsForTest()
         lastMetrics = super.metricsOpt
         work.expected = announce(version, forceSnapshot)
-        resources.pools.committers(hadoopConf).submit(work)
+        work.follow()
       }
       (version, info)
     }
@@ -125,7 +125,8 @@ private[state] final class AsyncRocksDB(
       val expected = announced.orElse(expectSnapshot(snapshot.version, snapshot.uniqueId))
       val work = new Uploading(snapshot, expected)
       upload = Some(work)
-      resources.copier.whenReleased(run, snapshot.version - 1)(resources.pools.uploaders(hadoopConf).submit(work))
+      val uploaders = resources.pools.uploaders(StoreName.of(new Path(dfsRootDir)), hadoopConf)
+      resources.copier.whenReleased(run, snapshot.version - 1)(uploaders.submit(work))
     } else resources.heldState.upload(None)(super.uploadSnapshot(snapshot))
 
   /**
@@ -212,6 +213,7 @@ private[state] final class AsyncRocksDB(
     private var isDone = false
     @volatile var expected: Option[Expected] = None
     @volatile private var hasBegun = false
+    @volatile private var waitedNs = 0L
     @volatile private var failure: Option[Throwable] = None
 
     override def name: String = s"commit of version $version"
@@ -226,7 +228,10 @@ private[state] final class AsyncRocksDB(
         if (hasBegun && loadedVersion != version) {
           throw new TryAgain("commit_died", "its thread ended in the middle of it")
         }
-        if (!hasBegun) make()
+        if (!hasBegun) {
+          resources.steps.took(run, StateBefore, waitedNs)
+          make()
+        }
       } catch {
         case NonFatal(e) =>
           failure = Some(e)
@@ -237,19 +242,30 @@ private[state] final class AsyncRocksDB(
 
     /** On the task's own thread, which fails with it: Spark runs the task again. */
     def performHere(): Unit =
-      try make()
-      finally end()
+      try {
+        resources.steps.timed(run, StateBefore) {
+          resources.heldState.awaitDurable(run, folder, version - 1, settings.retryMs)
+        }
+        make()
+      } finally end()
+
+    /** On a thread of the pool, which is not taken before it has something to do. */
+    def follow(): Unit = {
+      val start = resources.clock.nanos
+      resources.heldState.whenDurable(run, folder, version - 1, settings.retryMs) {
+        waitedNs = resources.clock.nanos - start
+        resources.pools.committers(hadoopConf).submit(this)
+      }
+    }
 
     private def make(): Unit = {
-      resources.steps.timed(run, "wait for the state before") {
-        resources.heldState.awaitDurable(run, folder, version - 1, settings.retryMs)
-      }
+      resources.heldState.checkDurable(run, folder, version - 1, settings.retryMs)
       Failpoint.reach("before_flush", run, version - 1)
       val isSnapshot = takesSnapshot(version, forceSnapshot)
       val start = resources.clock.nanos
       if (settings.awaitCompaction) internals.awaitCompaction(settings.retryMs)
       if (isSnapshot) internals.stopCompaction(settings.retryMs)
-      val waitedNs = resources.clock.nanos - start
+      val compactionNs = resources.clock.nanos - start
       committer = Some(Thread.currentThread())
       hasBegun = true
       try commitNow(forceSnapshot)
@@ -257,7 +273,7 @@ private[state] final class AsyncRocksDB(
         committer = None
         if (isSnapshot) internals.allowCompaction(true)
       }
-      if (isSnapshot) tellSteps(waitedNs)
+      if (isSnapshot) tellSteps(compactionNs)
     }
 
     private def end(): Unit = synchronized {
@@ -317,6 +333,7 @@ private[state] final class AsyncRocksDB(
     }
 
   private val NsInMs = 1000000L
+  private val StateBefore = "wait for the state before"
   private val MetricsWaitMs = if (conf.enableChangelogCheckpointing) 5L else 0L
 }
 
