@@ -59,6 +59,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
   private var localBytes = 1L << 30
   private var localFolder = "held"
   private var awaitCompaction = false
+  private var pauseCompaction = false
   private var checksums = true
   private var checksumThreads = 4
   start(0)
@@ -187,8 +188,10 @@ final class StoreRig(val variant: Variant, folder: Path) {
       retrySeconds: Int = 20,
       localBytes: Long = 1L << 30,
       localFolder: String = "held",
-      awaitCompaction: Boolean = false): Unit = {
+      awaitCompaction: Boolean = false,
+      pauseCompaction: Boolean = false): Unit = {
     this.awaitCompaction = awaitCompaction
+    this.pauseCompaction = pauseCompaction
     this.localFolder = localFolder
     this.retrySeconds = retrySeconds
     this.localBytes = localBytes
@@ -330,6 +333,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
     conf.set(Keys.CommitRetrySeconds.name, retrySeconds.toString)
     conf.set(Keys.LocalMaxBytes.name, localBytes.toString)
     conf.setBoolean(Keys.CommitAwaitCompaction.name, awaitCompaction)
+    conf.setBoolean(Keys.CommitPauseCompaction.name, pauseCompaction)
     conf.set(Keys.CommitMode.name, variant.mode)
     conf.set(Keys.LocalDir.name, s"${folder.getParent}/$localFolder")
     if (variant.isOurs) {

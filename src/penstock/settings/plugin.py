@@ -70,6 +70,13 @@ COMMIT_AWAIT_COMPACTION = Setting(
     None, False,
 )  # fmt: skip
 
+COMMIT_PAUSE_COMPACTION = Setting(
+    f"{PREFIX}commit.pauseCompaction",
+    "a commit with a snapshot keeps compactions from running while the LSM checkpoint is taken "
+    "([docs/commit.md](commit.md#compaction))",
+    None, False,
+)  # fmt: skip
+
 LOCAL_DIR = Setting(
     f"{PREFIX}local.dir",
     "folder where state files wait until they are durable; none: Spark's own. Each process makes a "
@@ -95,6 +102,7 @@ SESSION_SETTINGS = (
     COMMIT_BEHIND,
     COMMIT_SNAPSHOTS,
     COMMIT_AWAIT_COMPACTION,
+    COMMIT_PAUSE_COMPACTION,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,
 )

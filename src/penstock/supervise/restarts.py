@@ -25,7 +25,7 @@ KIND_OF_CODE = {
     **dict.fromkeys(
         (
             *("busy", "stopping", "storage_full", "unreachable", "store_unavailable", "state_lost"),
-            *("run_ended", "local_space", "release_late", "compaction_late", "commit_late"),
+            *("run_ended", "local_space", "release_late", "commit_late"),
             *("commit_stopped", "commit_failed", "commit_died"),
         ),
         "TryAgain",

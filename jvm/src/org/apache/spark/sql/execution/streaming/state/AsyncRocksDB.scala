@@ -28,8 +28,9 @@ import penstock.settings.{CommitSettings, Mode}
  *     the next.
  *
  * A commit that takes no snapshot only closes a local file; it is done on the spot, unless the
- * commit before it is not durable yet. Compaction is off from the flush until the LSM checkpoint is
- * taken, and goes on beside the upload.
+ * commit before it is not durable yet. Compaction goes on beside all of it: an LSM checkpoint is
+ * consistent whatever runs beside it. Where the settings say so it is off from the flush until the
+ * LSM checkpoint is taken.
  */
 private[state] final class AsyncRocksDB(
     dfsRootDir: String,
@@ -120,7 +121,7 @@ private[state] final class AsyncRocksDB(
   override private[sql] def uploadSnapshot(snapshot: RocksDB.RocksDBSnapshot): Unit =
     if (committer.contains(Thread.currentThread())) {
       Failpoint.reach("in_commit", run, snapshot.version - 1)
-      internals.allowCompaction(true)
+      if (settings.pauseCompaction) internals.allowCompaction(true)
       val announced = last.filter(_.version == snapshot.version).flatMap(_.expected)
       val expected = announced.orElse(expectSnapshot(snapshot.version, snapshot.uniqueId))
       val work = new Uploading(snapshot, expected)
@@ -263,15 +264,21 @@ private[state] final class AsyncRocksDB(
       Failpoint.reach("before_flush", run, version - 1)
       val isSnapshot = takesSnapshot(version, forceSnapshot)
       val start = resources.clock.nanos
-      if (settings.awaitCompaction) internals.awaitCompaction(settings.retryMs)
-      if (isSnapshot) internals.stopCompaction(settings.retryMs)
+      val isPaused = isSnapshot && settings.pauseCompaction
+      val isAlone = (!settings.awaitCompaction || internals.awaitCompaction(settings.retryMs)) &&
+        (!isPaused || internals.stopCompaction(settings.retryMs))
+      // What is waited for makes reads or the checkpoint quicker, and nothing right or wrong.
+      if (!isAlone) {
+        logWarning(s"a compaction of $loggingId runs for more than ${settings.retryMs / 1000} s; " +
+          s"$name goes on beside it")
+      }
       val compactionNs = resources.clock.nanos - start
       committer = Some(Thread.currentThread())
       hasBegun = true
       try commitNow(forceSnapshot)
       finally {
         committer = None
-        if (isSnapshot) internals.allowCompaction(true)
+        if (isPaused) internals.allowCompaction(true)
       }
       if (isSnapshot) tellSteps(compactionNs)
     }
@@ -335,11 +342,4 @@ private[state] final class AsyncRocksDB(
   private val NsInMs = 1000000L
   private val StateBefore = "wait for the state before"
   private val MetricsWaitMs = if (conf.enableChangelogCheckpointing) 5L else 0L
-}
-
-/** Time of a store's compactions: its counter at the last look, and what is yet to be reported. */
-private final case class Compaction(countedMs: Long, untoldMs: Long) {
-  def next(nowMs: Long): Compaction = Compaction(nowMs, untoldMs + math.max(0, nowMs - countedMs))
-
-  def from(nowMs: Long): Compaction = copy(countedMs = nowMs)
 }
