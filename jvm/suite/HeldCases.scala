@@ -80,20 +80,6 @@ object HeldCases extends Cases {
     rig.settle()
   }
 
-  check("a_commit_whose_thread_dies_before_it_begins_is_made_all_the_same", allOf(held, full)) {
-    rig =>
-      val provider = rig.provider(minDeltas = 100)
-      rig.batch(provider, 0, ("a", 1) -> 1)
-      rig.settle()
-      rig.location.hold(1)
-      task(rig, provider, 1, ("b", 2) -> 2)
-      task(rig, provider, 2, ("c", 3) -> 3)
-      Threads.kill("commit", "awaitDurable")
-      rig.location.letGo()
-      equal("version 3", rig.read(provider, 3).size, 3)
-      equal("version 3 anew", rig.readAnew(3).size, 3)
-  }
-
   check("a_task_that_is_killed_in_its_commit_can_be_aborted_and_run_again", held) { rig =>
     // The second attempt is made by the same provider, as on an executor that lives on.
     val provider = rig.provider(minDeltas = 100)

@@ -45,6 +45,9 @@ object Main {
     "local space" -> LocalSpaceCases,
     "compaction" -> CompactionCases,
     "piece life" -> PieceLifeCases,
+    "limits" -> LimitCases,
+    "news" -> NewsCases,
+    "isolation" -> IsolationCases,
     "run" -> RunCases,
     "retry" -> RetryCases)
 

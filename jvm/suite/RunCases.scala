@@ -11,6 +11,7 @@ import Rows._
 /** What is open for a run is closed with it, and what is open in a JVM with its application. */
 object RunCases extends Cases {
   private val Runs = 12
+  private val ManyRuns = 500
 
   private def holdings: Map[String, Long] = JvmResources.here.holdings
 
@@ -25,6 +26,28 @@ object RunCases extends Cases {
     }
     rig.stop()
     holds(s"nothing is open: $holdings")(isNothingHeld)
+  }
+
+  /** Each run ends in another way: at rest, in the middle of a task, with a batch on its way. */
+  check("five_hundred_runs_leave_no_object_and_no_thread_behind", allOf(once, held)) { rig =>
+    def run(n: Int): Unit = {
+      val provider = rig.provider(minDeltas = 2)
+      rig.batch(provider, 0, ("n", n) -> n)
+      if (n % 3 == 0) rig.settle()
+      if (n % 3 == 1) rig.getStore(provider, 1).abort()
+      if (n % 3 == 2) rig.batch(provider, 1, ("left alone", n) -> n)
+      JvmResources.here.queryTerminated(rig.queue.run)
+      rig.startOver()
+    }
+    (0 until Runs).foreach(run)
+    val (objects, threads) = (Heap.plugin, Threads.ofPlugin)
+    (0 until ManyRuns).foreach(run)
+    rig.stop()
+    eventually(s"nothing is open: $holdings")(isNothingHeld)
+    eventually("no more objects are alive", limitMs = 20000)(Heap.growth(objects, Runs).isEmpty)
+    holds(s"no more threads: ${Threads.ofPlugin -- threads}") {
+      Threads.ofPlugin.size <= threads.size + Runs
+    }
   }
 
   check("a_run_whose_query_has_terminated_ends_when_all_of_it_is_released", held) { rig =>

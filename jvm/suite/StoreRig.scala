@@ -41,7 +41,9 @@ final case class Variant(
 final class StoreRig(val variant: Variant, folder: Path) {
   import StoreRig._
 
-  val root: Path = folder.resolve("checkpoint")
+  private var queries = 1
+
+  def root: Path = folder.resolve(if (queries == 1) "checkpoint" else s"checkpoint$queries")
 
   /** No other rig of this process has it. */
   val name: String = folder.getFileName.toString
@@ -57,6 +59,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
   private var localBytes = 1L << 30
   private var localFolder = "held"
   private var awaitCompaction = false
+  private var pauseCompaction = false
   private var checksums = true
   private var checksumThreads = 4
   start(0)
@@ -168,6 +171,15 @@ final class StoreRig(val variant: Variant, folder: Path) {
     start(last + 1)
   }
 
+  /** Another query begins, with a location of its own; the one before is left as it stands. */
+  def startOver(): Unit = {
+    providers.foreach(_.close())
+    Seq(providers, from, ids, begun, ended, stores).foreach(_.clear())
+    queries += 1
+    run = UUID.randomUUID()
+    start(0)
+  }
+
   /** A new run, in which a write that fails is given up after a second. */
   def restartImpatient(): Unit = restartWith(retrySeconds = 1)
 
@@ -176,8 +188,10 @@ final class StoreRig(val variant: Variant, folder: Path) {
       retrySeconds: Int = 20,
       localBytes: Long = 1L << 30,
       localFolder: String = "held",
-      awaitCompaction: Boolean = false): Unit = {
+      awaitCompaction: Boolean = false,
+      pauseCompaction: Boolean = false): Unit = {
     this.awaitCompaction = awaitCompaction
+    this.pauseCompaction = pauseCompaction
     this.localFolder = localFolder
     this.retrySeconds = retrySeconds
     this.localBytes = localBytes
@@ -319,6 +333,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
     conf.set(Keys.CommitRetrySeconds.name, retrySeconds.toString)
     conf.set(Keys.LocalMaxBytes.name, localBytes.toString)
     conf.setBoolean(Keys.CommitAwaitCompaction.name, awaitCompaction)
+    conf.setBoolean(Keys.CommitPauseCompaction.name, pauseCompaction)
     conf.set(Keys.CommitMode.name, variant.mode)
     conf.set(Keys.LocalDir.name, s"${folder.getParent}/$localFolder")
     if (variant.isOurs) {

@@ -17,6 +17,10 @@ object Threads {
         thread
     }
 
+  /** The names of all that the plug-in has started. */
+  def ofPlugin: Set[String] =
+    Thread.getAllStackTraces.keySet.asScala.map(_.getName).filter(_.startsWith("penstock-")).toSet
+
   /** Some thread, whoever started it, is in the middle of a method of a class. */
   def isAnyIn(owner: String, method: String): Boolean =
     Thread.getAllStackTraces.values.asScala.exists(_.exists { at =>

@@ -130,6 +130,8 @@ def test_a_load_on_another_executor_waits_for_state_that_is_on_its_way(
             START_S,
         )
         assert told(driver)["batches"]["run"] == batches["run"]
+        # Tasks at the gate of this query hear from the driver when its offsets are durable.
+        assert "the driver did not answer" not in cluster.executors_said()
         assert driver.is_running(), driver.said()[-4000:]
     finally:
         driver.kill()

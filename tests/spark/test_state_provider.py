@@ -25,7 +25,8 @@ TOGETHER = (
 )
 GROUPS = (
     *("store", "version", "metric", "column family", "fault", "zombie", "held"),
-    *("dead thread", "local space", "compaction", "piece life", "run", "retry"),
+    *("dead thread", "local space", "compaction", "piece life", "limits", "news", "isolation"),
+    *("run", "retry"),
 )
 
 

@@ -70,7 +70,7 @@ def cut_rows(substream: Substream, rows: pa.RecordBatch, bytes_max: int) -> list
         payload = rows.serialize().to_pybytes()
         if len(payload) <= bytes_max:
             return [_draft(substream, rows, payload)]
-    if rows.num_rows == 1:
+    if rows.num_rows <= 1:
         raise entry_too_large(len(payload or b""), bytes_max, "a row")
     half = rows.num_rows // 2
     return [
@@ -90,7 +90,7 @@ def entry_drafts(
     substreams: Sequence[Substream],
     bounds: Bounds,
 ) -> tuple[Draft, ...]:
-    """The record batches of a task, each for the substream named at its place, none divided."""
+    """The record batches of a task, each for the substream named at its place and cut to size."""
     schema = schemas.current(stream)
     sent, batches = decode.arrow_batches(body, schema, bounds.rows_bytes_max)
     versions = range(len(stream.versions) + 1)
@@ -105,14 +105,13 @@ def entry_drafts(
             f"the body has {len(batches)} record batches and substreams names {len(substreams)}; "
             "name one for each"
         )
-    drafts = []
-    for substream, batch in zip(substreams, batches, strict=True):
-        rows = fit(batch, schema, schemas.first(stream))
-        payload = rows.serialize().to_pybytes()
-        if len(payload) > bounds.entry_bytes_max:
-            raise entry_too_large(len(payload), bounds.entry_bytes_max, "a record batch")
-        drafts.append(_draft(substream, rows, payload))
-    return tuple(drafts)
+    return tuple(
+        draft
+        for substream, batch in zip(substreams, batches, strict=True)
+        for draft in cut_rows(
+            substream, fit(batch, schema, schemas.first(stream)), bounds.entry_bytes_max
+        )
+    )
 
 
 def file_drafts(

@@ -31,7 +31,8 @@ READ_BUFFER_BYTES = 128 << 10
 FILES_OWN = 256
 """Open files that are no connections: the store, threads, copies, JetStream."""
 CLEANUP_S_MAX = 1.0
-# Paths and sizes of the files of a batch stand in the request line: `files.FILES_MAX` of them fit.
+# Paths and sizes of the files of a batch stand in the request line; `request_files_max` of them fit
+# there.
 LINE_BYTES_MAX = 512 << 10
 
 

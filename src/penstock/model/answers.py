@@ -92,6 +92,17 @@ class EntryPlaces(msgspec.Struct, frozen=True):
     entries: tuple[Lsn, ...]
 
 
+class AppendLimits(msgspec.Struct, frozen=True):
+    """Bounds of what a query appends: one entry, a request, the checkpoint files of a request.
+
+    An entry is bounded by the server's setting, and by the messages that its log's servers take.
+    """
+
+    entry_bytes_max: int
+    request_bytes_max: int
+    request_files_max: int
+
+
 class Admission(msgspec.Struct, frozen=True):
     """How far the next batch may read a stream; `end` is where it is if there is nothing yet."""
 

@@ -53,9 +53,9 @@ COMMIT_RETRY_SECONDS = Setting(
 )  # fmt: skip
 COMMIT_THREADS = Setting(
     f"{PREFIX}commit.threads",
-    "per JVM, in each pool: releases and what follows them, one of each for the log and for every "
-    "store that checkpoints are in, so that a slow one holds up no query of another; flushes; "
-    "uploads. Copies of state have four times as many",
+    "per JVM, in each pool: flushes; releases, appends of state, what follows a commit, uploads, "
+    "and copies, which have four times as many. All but flushes have a pool for each store or "
+    "server that they wait for, so that a slow one holds up no query of another",
     "threads", 4, 1, INT_MAX,
 )  # fmt: skip
 COMMIT_BEHIND = Setting(
@@ -77,6 +77,13 @@ COMMIT_AWAIT_COMPACTION = Setting(
     None, False,
 )  # fmt: skip
 
+COMMIT_PAUSE_COMPACTION = Setting(
+    f"{PREFIX}commit.pauseCompaction",
+    "a commit with a snapshot keeps compactions from running while the LSM checkpoint is taken "
+    "([docs/commit.md](commit.md#compaction))",
+    None, False,
+)  # fmt: skip
+
 BATCH_HADOOP_CONF = Setting(
     f"{PREFIX}batch.hadoopConf",
     "`slim`: Hadoop's configuration forgets which file each of its properties came from, which "
@@ -84,7 +91,6 @@ BATCH_HADOOP_CONF = Setting(
     "`spark`: left as it is",
     None, "slim", choices=("slim", "spark"),
 )  # fmt: skip
-
 BATCH_SWITCHES = Setting(
     f"{PREFIX}batch.switches",
     "whether `penstock.session` and `penstock.attach` make the settings of Spark's own that are "
@@ -118,6 +124,7 @@ SESSION_SETTINGS = (
     COMMIT_BEHIND,
     COMMIT_SNAPSHOTS,
     COMMIT_AWAIT_COMPACTION,
+    COMMIT_PAUSE_COMPACTION,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
     LOCAL_DIR,

@@ -29,6 +29,10 @@ class Settings:
         64 * MIB, KIB, GIB, "bytes",
         "largest request body; a larger one is refused before it is kept",
     )  # fmt: skip
+    request_files_max: int = _number(
+        1_000, 1, 1_000, "files",
+        "most checkpoint files in one request; a query is told it when it is taken over",
+    )  # fmt: skip
     page_bytes: int = _number(
         8 * MIB, KIB, GIB, "bytes",
         "size of one answer of rows when the request does not say; at least one entry is sent",

@@ -25,14 +25,7 @@ KIND_OF_CODE = {
     **dict.fromkeys(
         (
             *("busy", "too_slow", "stopping", "storage_full", "unreachable", "store_unavailable"),
-            *(
-                "state_lost",
-                "run_ended",
-                "local_space",
-                "release_late",
-                "compaction_late",
-                "commit_late",
-            ),
+            *("state_lost", "run_ended", "local_space", "release_late", "commit_late"),
             *("commit_stopped", "commit_failed", "commit_died"),
         ),
         "TryAgain",

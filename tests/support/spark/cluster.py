@@ -70,6 +70,10 @@ class Cluster:
             if _is_executor(child)
         }
 
+    def executors_said(self) -> str:
+        """The log of all executors that the workers have had."""
+        return "".join(path.read_text() for path in self._folder.glob("work*/app-*/*/stderr"))
+
     def kill_worker(self, number: int) -> None:
         """kill -9 of a worker and of the executors on it, as when a machine is lost."""
         process = self._processes[f"worker{number}"]

@@ -16,7 +16,7 @@ import penstock.commit.driver.{ReleaseQueue, Snapshots}
 import penstock.commit.jvm.JvmResources
 import penstock.query.{QueryRun, QueryRuns, TaskLog}
 import penstock.settings.{CommitSettings, Connection, Keys, Mode}
-import penstock.wire.LastMarker
+import penstock.wire.{LastMarker, LogLimits}
 
 /**
  * What happens once per run, before Spark reads its logs:
@@ -56,7 +56,7 @@ private[checkpoint] object Recovery extends Logging {
       for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
       val logged = gateway.toSeq.flatMap(new LoggedState(root, files, _, query, conf).restore())
       val snapshots = Option.when(settings.snapshotsInLog)(new Snapshots(logged))
-      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, query, t.instance)
+      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, query, t.instance, t.limits)
       val started = start(root, files, conf, settings, query, run, log, snapshots)
       QueryRuns.started(root.toString, started)
     }
@@ -95,7 +95,8 @@ private[checkpoint] object Recovery extends Logging {
         settings,
         resources.changes,
         why => RunningQuery.cancelJobs(run, why.getMessage),
-        snapshots)
+        snapshots,
+        toLog.fold(LogLimits.Unnamed)(_.limits))
       resources.releases.started(queue, RunningQuery.isActive)
       queue
     }

@@ -24,7 +24,13 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     val last = Option(answer.get("marker")).filterNot(_.isNull).map { marker =>
       LastMarker(marker.path("batch").asLong(), marker.path("lsn").asLong(), commitOf(marker))
     }
-    TakeOver(answer.path("instance").asLong(), last)
+    val limits = Option(answer.get("limits")).map { named =>
+      LogLimits(
+        named.path("entry_bytes_max").asLong(),
+        named.path("request_bytes_max").asLong(),
+        named.path("request_files_max").asInt())
+    }
+    TakeOver(answer.path("instance").asLong(), last, limits.getOrElse(LogLimits.Unnamed))
   }
 
   /** The instance of a query that may mark now. */

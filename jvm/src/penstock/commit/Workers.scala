@@ -20,7 +20,8 @@ trait Work {
 }
 
 /**
- * A bounded pool shared by all queries of this JVM, first come first served.
+ * A bounded pool shared by queries of this JVM, first come first served: by all of them, or by
+ * those whose work waits for the same store or server.
  *
  * A thread that ends in the middle of its work, whatever the reason, would leave a query waiting
  * for ever: `resume`, which a heartbeat calls, looks for work whose thread is gone and hands it out
@@ -64,13 +65,16 @@ final class WorkerPools {
   /** What follows a commit: in a pool of its own, as a slow location must delay no commit. */
   def followers(store: String, conf: Configuration): Workers = pool(s"follow-$store", conf)
 
-  /** Copies of state files. */
-  def copiers(conf: Configuration): Workers = pool("copy", conf, CopiersPerThread)
+  /** Copies of state files to the store of a location. */
+  def copiers(store: String, conf: Configuration): Workers = pool(s"copy-$store", conf, CopiersPerThread)
 
-  /** Uploads of snapshots, which commits wait for. */
-  def uploaders(conf: Configuration): Workers = pool("upload", conf)
+  /** Appends of state files to the log of a server. */
+  def appenders(server: String, conf: Configuration): Workers = pool(s"append-$server", conf)
 
-  /** Flushes and LSM checkpoints. */
+  /** Uploads of snapshots to the store of a location, which commits wait for. */
+  def uploaders(store: String, conf: Configuration): Workers = pool(s"upload-$store", conf)
+
+  /** Flushes and LSM checkpoints: local work, which no store or server holds up. */
   def committers(conf: Configuration): Workers = pool("commit", conf)
 
   /** Few threads for all queries on a store: a batch has two small files to prepare. */

@@ -10,10 +10,10 @@ import org.apache.spark.scheduler.{
   SparkListenerExecutorRemoved,
   SparkListenerJobStart
 }
-import org.apache.spark.sql.penstock.SparkMembers
+import org.apache.spark.sql.penstock.{NewsChannel, SparkMembers}
 
 import penstock.Bug
-import penstock.commit.channel.{JavaBytes, Message}
+import penstock.commit.channel.{JavaBytes, Message, WhenOther}
 import penstock.commit.jvm.JvmResources
 import penstock.settings.{Connection, Keys}
 
@@ -27,6 +27,11 @@ private[penstock] final class DriverPart extends DriverPlugin {
         JvmResources.here.releases.all.foreach(_.writerLost(removed.executorId))
     })
     if (Keys.BatchHadoopConf.value(context.getConf.getOption) == "slim") slimConfiguration(context)
+    NewsChannel.open(context) { (asked, reply) =>
+      JvmResources.here.openQuestions.add(JavaBytes.decode[WhenOther](asked)) { answer =>
+        reply(JavaBytes.encode(answer))
+      }
+    }
     JvmResources.here.releases.driverReady()
     Collections.emptyMap()
   }

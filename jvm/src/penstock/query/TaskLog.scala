@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 
 import penstock.{Clock, Fenced}
 import penstock.client.Gateway
-import penstock.wire.{FileEntry, Snapshot, StreamInfo, Write}
+import penstock.wire.{FileEntry, LogLimits, Snapshot, StreamInfo, Write}
 
 /**
  * The task log of a query as one run of it sees it: the run's instance number, and what the run
@@ -18,6 +18,7 @@ final class TaskLog(
     gateway: Gateway,
     val query: String,
     val instance: Long,
+    val limits: LogLimits,
     clock: Clock = Clock.System) {
   import TaskLog._
 

@@ -32,6 +32,9 @@ final class CommitSettings(conf: Configuration) {
   /** Whether a commit also waits for the compaction that the one before it began. */
   def awaitCompaction: Boolean = Keys.CommitAwaitCompaction.value(get)
 
+  /** Whether no compaction runs while an LSM checkpoint is taken. */
+  def pauseCompaction: Boolean = Keys.CommitPauseCompaction.value(get)
+
   /** Whether snapshots of state are in the log too, and not only in the location. */
   def snapshotsInLog: Boolean = Keys.CommitSnapshots.value(get) == "log"
 

@@ -19,8 +19,8 @@ object Keys {
   val CommitBehind: NumberKey = number("commit.behind", 8, "batches")
   val CommitThreads: NumberKey = number("commit.threads", 4, "threads", most = IntMax)
   val CommitSnapshots: ChoiceKey = choice("commit.snapshots", "location", Seq("location", "log"))
-  val CommitAwaitCompaction: FlagKey =
-    new FlagKey(Prefix + "commit.awaitCompaction", false, BadSetting)
+  val CommitAwaitCompaction: FlagKey = flag("commit.awaitCompaction")
+  val CommitPauseCompaction: FlagKey = flag("commit.pauseCompaction")
 
   val BatchHadoopConf: ChoiceKey = choice("batch.hadoopConf", "slim", Seq("slim", "spark"))
 
@@ -35,7 +35,8 @@ object Keys {
 
   val all: Seq[Key[_]] = ofConnection ++ Seq(
     CommitMode, CommitRetrySeconds, CommitBehind, CommitThreads, CommitSnapshots,
-    CommitAwaitCompaction, BatchHadoopConf, BatchSwitches, LocalDir, LocalMaxBytes)
+    CommitAwaitCompaction, CommitPauseCompaction, BatchHadoopConf, BatchSwitches, LocalDir,
+    LocalMaxBytes)
 
   /** The name of a setting of the connection as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)
@@ -55,6 +56,8 @@ object Keys {
       least: Long = 1,
       most: Option[Long] = None): NumberKey =
     new NumberKey(Prefix + name, Some(default), unit, least, most, BadSetting)
+
+  private def flag(name: String): FlagKey = new FlagKey(Prefix + name, false, BadSetting)
 
   private def choice(name: String, default: String, choices: Seq[String]): ChoiceKey =
     new ChoiceKey(Prefix + name, default, choices, BadSetting)

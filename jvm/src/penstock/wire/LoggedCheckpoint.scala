@@ -5,7 +5,7 @@ package penstock.wire
 final case class LastMarker(batch: Long, lsn: Long, commit: Option[Array[Byte]])
 
 /** The answer to a take-over: this run's instance, and where the one before it got to. */
-final case class TakeOver(instance: Long, last: Option[LastMarker])
+final case class TakeOver(instance: Long, last: Option[LastMarker], limits: LogLimits)
 
 /** A marked batch: its checkpoint files in the log, and the bytes of `commits/N`. */
 final case class MarkedFiles(

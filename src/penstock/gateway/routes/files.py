@@ -20,7 +20,6 @@ from penstock.model.answers import EntryPlaces
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, file_path
 from penstock.model.requests import NUMBER_MAX
 
-FILES_MAX = 1_000
 MARKERS_MAX = 100
 STORES_MAX = 100
 
@@ -31,7 +30,7 @@ async def append_files(request: web.Request) -> web.Response:
     query = query_in_path(request)
     instance = Instance(need_number(request, "instance"))
     batch = BatchId(need_number(request, "batch"))
-    paths = _paths(request)
+    paths = _paths(request, gateway.settings.request_files_max)
     sizes = _sizes(request, len(paths))
     async with gateway.body(request) as body:
         sizes = [len(body)] if sizes is None else sizes
@@ -43,15 +42,15 @@ async def append_files(request: web.Request) -> web.Response:
     return json_answer(EntryPlaces(tuple(lsns)))
 
 
-def _paths(request: web.Request) -> list[FilePath]:
+def _paths(request: web.Request, files_max: int) -> list[FilePath]:
     path, paths = request.query.get("path"), request.query.get("paths")
     text = path if path is not None else paths
     if text is None or (path is not None and paths is not None):
         raise bad_request("give path=… for one file or paths=…,… for several, one of them")
     parts = text.split(",") if path is None else [text]
-    if len(parts) > FILES_MAX:
+    if len(parts) > files_max:
         raise bad_request(
-            f"the request has {len(parts)} files, and may have {FILES_MAX}; send it in parts"
+            f"the request has {len(parts)} files, and may have {files_max}; send it in parts"
         )
     return [file_path(part) for part in parts]
 

@@ -20,7 +20,7 @@ from penstock.log.operations import (
     Unfinished,
 )
 from penstock.log.reading.visible import marker_list, query_list
-from penstock.model.answers import Deleted, EntryPlace, NewInstance
+from penstock.model.answers import AppendLimits, Deleted, EntryPlace, NewInstance
 from penstock.model.ids import BatchId, Instance, QueryId
 from penstock.model.requests import InstanceBody, MarkerBody, ResetBody
 
@@ -28,12 +28,16 @@ MARKERS_MAX = 1_000
 
 
 async def take_over(request: web.Request) -> web.Response:
-    """`POST /v1/queries/Q/instances`."""
+    """`POST /v1/queries/Q/instances`: the next instance, and what one request of it may hold."""
     gateway = gateway_of(request)
     query = query_in_path(request)
     body = await gateway.json_body(request, InstanceBody)
     taken: Taken = await gateway.run(TakeQuery(query, short_text(body.run, "'run'"), body.name))
-    return json_answer(taken)
+    settings = gateway.settings
+    limits = AppendLimits(
+        settings.entry_bytes_max, settings.request_bytes_max, settings.request_files_max
+    )
+    return json_answer({"instance": taken.instance, "marker": taken.marker, "limits": limits})
 
 
 async def mark(request: web.Request) -> web.Response:

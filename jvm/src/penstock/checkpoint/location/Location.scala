@@ -62,7 +62,7 @@ private final class LocalCheckpoint(path: Path, conf: Configuration)
 }
 
 /** The store that a location is in, by which slow ones are kept apart from others. */
-private[penstock] object StoreName {
+object StoreName {
   def of(path: Path): String =
     Seq(path.toUri.getScheme, path.toUri.getAuthority).filter(_ != null).mkString("-")
 }

@@ -13,6 +13,9 @@ sealed trait Message extends Serializable {
 /** How far is this run? */
 final case class HowFar(run: String) extends Message
 
+/** Not to be answered at once, but when the answer to the question is another than the known one. */
+final case class WhenOther(question: Message, known: Answer) extends Serializable
+
 /** Ack 1: the piece is complete on its writer. */
 final case class Wrote(run: String, event: PieceWritten) extends Message
 

@@ -3,7 +3,7 @@
 package penstock.commit.channel
 
 import penstock.commit.Progress
-import penstock.wire.Snapshot
+import penstock.wire.{LogLimits, Snapshot}
 
 /** The driver's answer: how far the run is, or that it does not release anything. */
 sealed trait Answer extends Serializable
@@ -14,6 +14,7 @@ case object NotReleasing extends Answer
  * @param asked the answer to `WhereIs` and `IsHeld`
  * @param keepsSnapshots whether snapshots of this run are to be in the log
  * @param snapshot the answer to `SnapshotDue`: the newest one that the log has
+ * @param limits what the log takes of this run in one entry and one request
  */
 final case class Standing(
     query: String,
@@ -24,7 +25,8 @@ final case class Standing(
     stopped: Option[String],
     asked: Whereabouts,
     keepsSnapshots: Boolean,
-    snapshot: Option[Snapshot])
+    snapshot: Option[Snapshot],
+    limits: LogLimits)
     extends Answer
     with Progress {
 

@@ -13,7 +13,7 @@ import penstock.{Failpoint, Fenced, TryAgain}
 import penstock.commit._
 import penstock.commit.channel._
 import penstock.settings.CommitSettings
-import penstock.wire.{FileEntry, Snapshot}
+import penstock.wire.{FileEntry, LogLimits, Snapshot}
 
 /** Where what is released goes. One method per effect; each may be called again after a failure. */
 trait Store {
@@ -56,7 +56,8 @@ final class ReleaseQueue(
     settings: CommitSettings,
     changes: Changes,
     onFailure: Throwable => Unit,
-    snapshots: Option[Snapshots] = None)
+    snapshots: Option[Snapshots] = None,
+    limits: LogLimits = LogLimits.Unnamed)
     extends Logging {
 
   private val clock = changes.clock
@@ -195,7 +196,8 @@ final class ReleaseQueue(
       failure.map(_.getMessage),
       asked,
       snapshots.isDefined,
-      newest)
+      newest,
+      limits)
   }
 
   private def tell(event: Event): Unit = if (!isClosed) {

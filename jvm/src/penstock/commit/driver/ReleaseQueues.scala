@@ -3,6 +3,7 @@ package penstock.commit.driver
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.concurrent.{ExecutionContext, Future}
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.SparkEnv
@@ -10,18 +11,23 @@ import org.apache.spark.api.plugin.PluginContext
 
 import penstock.{BadCall, Backoff}
 import penstock.commit.Changes
-import penstock.commit.channel.{Answer, JavaBytes, Message, NotReleasing}
+import penstock.commit.channel.{Answer, JavaBytes, Message, NotReleasing, WhenOther}
 
 /**
  * The release queues of this driver, and the way to them from wherever state is written.
  *
  * @param endRun ends all of a run of which nothing is left to release, its queue here included
+ * @param isHere whether the driver is in this JVM
  */
-final class ReleaseQueues(changes: Changes, endRun: String => Unit) {
+final class ReleaseQueues(
+    changes: Changes,
+    endRun: String => Unit,
+    isHere: => Boolean = ReleaseQueues.isDriver) {
   import ReleaseQueues._
 
   private val byRun = new ConcurrentHashMap[String, ReleaseQueue]()
   @volatile private var channel: Option[PluginContext] = None
+  @volatile private var news: Option[Array[Byte] => Future[Array[Byte]]] = None
   @volatile private var driverHasPlugin = false
 
   /** A run begins; those of queries that have ended, with nothing left to do, are forgotten. */
@@ -51,17 +57,31 @@ final class ReleaseQueues(changes: Changes, endRun: String => Unit) {
   /** From anywhere: told to the driver and answered by it. */
   def ask(message: Message): Answer =
     if (isDriver) receive(message)
-    else
-      channel
-        .map(to => JavaBytes.decode[Answer](to.ask(JavaBytes.encode(message)).asInstanceOf[Array[Byte]]))
-        .getOrElse(throw new BadCall(
-          "no_plugin",
-          "an executor writes state for Penstock but has no way to tell the driver: set " +
-            s"spark.plugins=penstock.PenstockPlugin (penstock.attach does)"))
+    else {
+      val to = channel.getOrElse(throw noPlugin)
+      JavaBytes.decode[Answer](to.ask(JavaBytes.encode(message)).asInstanceOf[Array[Byte]])
+    }
+
+  /** From another JVM than the driver's: answered when the answer is another than the known one. */
+  private[commit] def askWhenOther(question: Message, known: Answer): Future[Answer] =
+    news.getOrElse(throw noPlugin)(JavaBytes.encode(WhenOther(question, known)))
+      .map(JavaBytes.decode[Answer])(ExecutionContext.parasitic)
+
+  private def noPlugin = new BadCall(
+    "no_plugin",
+    "an executor writes state for Penstock but has no way to tell the driver: set " +
+      "spark.plugins=penstock.PenstockPlugin (penstock.attach does)")
+
+  def isDriver: Boolean = isHere
 
   def driverReady(): Unit = driverHasPlugin = true
 
-  def executorReady(context: PluginContext): Unit = channel = Some(context)
+  def executorReady(
+      context: PluginContext,
+      openQuestions: Option[Array[Byte] => Future[Array[Byte]]]): Unit = {
+    channel = Some(context)
+    news = openQuestions
+  }
 
   /** Whether executors of this application can tell the driver of their writes. */
   def canBeTold(isLocal: Boolean): Boolean = isLocal || driverHasPlugin

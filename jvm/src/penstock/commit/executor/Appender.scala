@@ -39,6 +39,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
       extends Retrying(new CommitSettings(conf), resources.clock) {
     private val queue = new ConcurrentLinkedQueue[HeldPiece]()
     private val isUnderWay = new AtomicBoolean(false)
+    private def connection = Connection.of(conf).get
 
     override def name: String = s"appending state of query ${standing.query} to the log"
 
@@ -48,7 +49,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
     }
 
     private def begin(): Unit = if (isUnderWay.compareAndSet(false, true)) {
-      resources.pools.copiers(conf).submit(new Turn)
+      resources.pools.appenders(connection.url, conf).submit(new Turn)
     }
 
     /** One turn ends when the queue is empty; what is in it stays there until it is durable. */
@@ -62,20 +63,25 @@ private[commit] final class Appender(resources: ExecutorParts) {
       }
     }
 
+    /** One request: each that gets through is told of, and counts as progress. */
     override protected def once(): Unit = {
       val (current, superseded) = queue.asScala.toSeq.partition(_.state.isCurrent)
       superseded.foreach(queue.remove(_))
-      current.groupBy(_.stateFile.batch).toSeq.sortBy(_._1).foreach {
-        case (batch, pieces) => append(batch, pieces)
+      current.map(_.stateFile.batch).minOption.foreach { batch =>
+        val ofBatch = current.filter(_.stateFile.batch == batch)
+        append(batch, standing.limits.firstRequest(ofBatch)(sizesOf))
       }
     }
+
+    private def sizesOf(piece: HeldPiece): Seq[(String, Long)] =
+      piece.files.values.toSeq.filter(_.local.isDefined).map(f => f.stateFile.relative -> f.bytes)
 
     private def append(batch: Long, pieces: Seq[HeldPiece]): Unit = {
       Failpoint.reach("before_state", standing.query, batch)
       val start = resources.clock.nanos
       val files = for (piece <- pieces; file <- piece.files.values; local <- file.local)
         yield file.stateFile.relative -> Files.readAllBytes(local.toPath)
-      val gateway = Gateway.to(Connection.of(conf).get)
+      val gateway = Gateway.to(connection)
       val entries =
         if (files.isEmpty) Nil
         else gateway.queries.putFiles(standing.query, standing.instance.get, batch, files)

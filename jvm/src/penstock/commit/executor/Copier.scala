@@ -10,7 +10,8 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-import penstock.{Backoff, TryAgain}
+import penstock.TryAgain
+import penstock.checkpoint.location.StoreName
 import penstock.commit.Workers
 import penstock.commit.channel.{HowFar, IsHeld, Message, NotReleasing, Standing, Whereabouts}
 
@@ -21,8 +22,6 @@ import penstock.commit.channel.{HowFar, IsHeld, Message, NotReleasing, Standing,
  */
 final class Copier(resources: ExecutorParts) extends Logging {
   import Copier._
-
-  private val releases = resources.releases
 
   /** What waits for its run to get further; `ended` is for a run that gets no further. */
   private final class Waiting(
@@ -59,24 +58,29 @@ final class Copier(resources: ExecutorParts) extends Logging {
    * Blocks until all state that was written for the batch so far is durable. A task that has
    * written its own waits for that of every stage before it as well: those have ended.
    */
-  def awaitState(run: String, batch: Long, limitMs: Long): Unit =
-    await(IsHeld(run, batch), limitMs) { standing =>
-      if (standing.asked == Whereabouts.Lost) {
-        throw new TryAgain(
-          "state_lost",
-          s"state of batch $batch is lost with its executor; the query goes on from the last " +
-            "durable batch when restarted")
+  def awaitState(run: String, batch: Long, limitMs: Long): Unit = {
+    val question = IsHeld(run, batch)
+    // What another task was answered may be from before this one has written.
+    resources.news.forget(question)
+    try
+      await(question, limitMs) { standing =>
+        if (standing.asked == Whereabouts.Lost) {
+          throw new TryAgain(
+            "state_lost",
+            s"state of batch $batch is lost with its executor; the query goes on from the last " +
+              "durable batch when restarted")
+        }
+        standing.asked == Whereabouts.Unknown
       }
-      standing.asked == Whereabouts.Unknown
-    }
+    finally resources.news.forget(question)
+  }
 
   private def await(question: Message, limitMs: Long)(isReady: Standing => Boolean): Unit = {
     val run = question.run
     val end = resources.clock.deadline(limitMs)
-    val backoff = pauses()
     var seen = resources.changes.count
     var isOver = false
-    while (!isOver) releases.ask(question) match {
+    while (!isOver) resources.news.latest(question) match {
       case standing: Standing if isReady(standing) => isOver = true
       case standing: Standing if standing.stopped.isDefined =>
         throw new TryAgain("commit_stopped", standing.stopped.get)
@@ -87,25 +91,30 @@ final class Copier(resources: ExecutorParts) extends Logging {
           s"a batch of run $run waits for its offsets or state to become durable for more than " +
             s"${limitMs / 1000} s; see the driver's log for the store that does not take them")
       case _ =>
-        releases.awaitNews(seen, backoff)
+        resources.changes.await(seen, LookMs)
         seen = resources.changes.count
     }
   }
 
   private def isReady(piece: HeldPiece, standing: Standing): Boolean =
-    standing.mayMakeDurable(piece.stateFile.batch, isLarge(piece))
+    standing.mayMakeDurable(piece.stateFile.batch, isLarge(piece, standing))
 
-  private def isLarge(piece: HeldPiece): Boolean = piece.files.values.exists(_.bytes > LogBytesMax)
+  /** Too large for the log: the location makes it durable, once its offsets are. */
+  private def isLarge(piece: HeldPiece, standing: Standing): Boolean =
+    !standing.limits.take(piece.files.values.map(_.bytes))
 
   private def submit(piece: HeldPiece, standing: Standing): Unit =
-    if (standing.withLog && !isLarge(piece)) resources.appender.take(piece, standing)
-    else resources.pools.copiers(piece.conf).submit(new CopyingState(resources, piece, standing))
+    if (standing.withLog && !isLarge(piece, standing)) resources.appender.take(piece, standing)
+    else copiers(piece).submit(new CopyingState(resources, piece, standing))
+
+  private def copiers(piece: HeldPiece): Workers =
+    resources.pools.copiers(StoreName.of(piece.files.values.head.path), piece.conf)
 
   /** The piece is in the log: the location follows once the batch is committed. */
   private[commit] def placeLater(piece: HeldPiece): Unit = {
     def isReady(standing: Standing): Boolean = standing.committed >= piece.stateFile.batch
     def start(standing: Standing): Unit =
-      resources.pools.copiers(piece.conf).submit(new PlacingState(resources, piece, standing))
+      copiers(piece).submit(new PlacingState(resources, piece, standing))
     add(new Waiting(piece.run, isReady, start, () => resources.forgetRun(piece.run)))
   }
 
@@ -122,17 +131,14 @@ final class Copier(resources: ExecutorParts) extends Logging {
     poll()
   }
 
-  private def pauses(): Backoff = new Backoff(resources.clock, PollMsFirst, PollMsMax)
-
-  /** One thread asks for all that wait, and ends when none does. */
+  /** One thread looks for all that wait, and ends when none does. */
   private def poll(): Unit = if (isPolling.compareAndSet(false, true)) {
     val thread = Workers.daemons("penstock-release-poll").newThread { () =>
-      val backoff = pauses()
       try
         while (!waiting.isEmpty) {
           val seen = resources.changes.count
-          if (startReady()) backoff.reset()
-          if (!waiting.isEmpty) releases.awaitNews(seen, backoff)
+          startReady()
+          if (!waiting.isEmpty) resources.changes.await(seen, LookMs)
         }
       finally {
         isPolling.set(false)
@@ -143,12 +149,11 @@ final class Copier(resources: ExecutorParts) extends Logging {
     thread.start()
   }
 
-  /** Asks once about every run that is waited for; returns whether that was of use to any. */
-  private def startReady(): Boolean = {
-    val before = waiting.asScala.toSeq
-    before.groupBy(_.run).foreach { case (run, ofRun) =>
+  /** Looks once how far each run is that is waited for. */
+  private def startReady(): Unit =
+    waiting.asScala.toSeq.groupBy(_.run).foreach { case (run, ofRun) =>
       try
-        releases.ask(HowFar(run)) match {
+        resources.news.latest(HowFar(run)) match {
           case standing: Standing =>
             val (ready, others) = ofRun.partition(_.isReady(standing))
             ready.foreach(work => if (waiting.remove(work)) work.start(standing))
@@ -157,18 +162,12 @@ final class Copier(resources: ExecutorParts) extends Logging {
         }
       catch { case NonFatal(e) => logWarning(s"asking the driver about run $run failed", e) }
     }
-    before.exists(!waiting.contains(_))
-  }
 
   private def end(work: Waiting): Unit = if (waiting.remove(work)) work.ended()
 }
 
 private object Copier {
 
-  /** How soon, and how late at most, another JVM is asked again. */
-  val PollMsFirst = 5L
-  val PollMsMax = 40L
-
-  /** A file of more than this goes to the location itself; the log is for small entries. */
-  val LogBytesMax: Long = 8L << 20
+  /** How long a change that nobody tells of may go unseen. */
+  val LookMs = 1000L
 }

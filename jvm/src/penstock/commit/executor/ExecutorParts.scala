@@ -18,6 +18,9 @@ trait ExecutorParts {
   /** The way to the driver. */
   def releases: ReleaseQueues
 
+  /** What was last heard of it. */
+  def news: DriverNews
+
   def steps: StepTimes
 
   def questions: DriverQuestions

@@ -34,6 +34,7 @@ final class HeldState(resources: ExecutorParts) extends Logging {
   private val uploading = new ThreadLocal[Upload]
   private var localBytes = 0L
   private var begins = 0L
+  private val afterState = new AfterState(resources.clock)
 
   /** What the calling thread uploads: what a batch waits for, or a snapshot for later. */
   private final class Upload(val expected: Option[Expected])
@@ -144,13 +145,24 @@ final class HeldState(resources: ExecutorParts) extends Logging {
   /** Returns when nothing that this run wrote to the folder before `batch` is still on its way. */
   def awaitDurable(run: String, folder: String, batch: Long, limitMs: Long): Unit = {
     resources.clock.await(this, limitMs)(late(run, folder, batch).isEmpty)
+    checkDurable(run, folder, batch, limitMs)
+  }
+
+  /** Starts the work when the above would return: no thread waits for that. */
+  def whenDurable(run: String, folder: String, batch: Long, limitMs: Long)(start: => Unit): Unit =
+    synchronized(afterState.add(run, folder, limitMs)(late(run, folder, batch).isEmpty)(start))
+
+  /** Starts what has waited for as long as it may; a heartbeat asks for it. */
+  private[commit] def startLate(): Unit = synchronized(afterState.startLate())
+
+  /** Throws if anything that this run wrote to the folder before `batch` is still on its way. */
+  def checkDurable(run: String, folder: String, batch: Long, limitMs: Long): Unit =
     synchronized(late(run, folder, batch)).foreach { piece =>
       throw new TryAgain(
         "commit_late",
         s"the state of batch ${piece.stateFile.batch} in $folder is not durable after " +
           s"${limitMs / 1000} s; see the driver's log for the store that does not take it")
     }
-  }
 
   private def late(run: String, folder: String, batch: Long): Option[HeldPiece] =
     byRun.get(run).flatMap(_.late(folder, batch))
@@ -219,6 +231,7 @@ final class HeldState(resources: ExecutorParts) extends Logging {
       held.moved(piece, before)
       if (piece.state.isOver) piece.files.values.foreach(delete)
       notifyAll()
+      afterState.startReady(piece.run, piece.stateFile.folder)
     }
     if (piece.state.isCurrent) count(piece)
   }
@@ -279,7 +292,7 @@ final class HeldState(resources: ExecutorParts) extends Logging {
   private[commit] def forgetRun(run: String): Unit = synchronized {
     byRun.get(run).foreach(_.pieces.foreach(move(_, RunEnded)))
     byRun.remove(run)
-    ()
+    afterState.startAll(run)
   }
 
   /** No later attempt expects a snapshot of the same name. */

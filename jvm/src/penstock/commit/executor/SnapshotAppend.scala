@@ -101,20 +101,22 @@ private[commit] final class SnapshotAppend(
     private val waiting = mutable.Buffer.empty[(String, Array[Byte])]
     private val entries = mutable.LinkedHashMap.empty[String, mutable.Buffer[Long]]
     private val sums = mutable.Map.empty[String, (Long, Long)]
+    private val partBytes = math.min(PartBytes, standing.limits.partBytes).toInt
+    private val partsMax = math.min(PartsMax, standing.limits.requestFiles)
 
     def add(path: String, in: InputStream): Unit = {
       val sum = new CRC32
       var bytes = 0L
-      var part = in.readNBytes(PartBytes)
+      var part = in.readNBytes(partBytes)
       entries(path) = mutable.Buffer.empty
       while (part.nonEmpty) {
         sum.update(part)
         bytes += part.length
-        if (waiting.size >= PartsMax || waiting.map(_._2.length).sum + part.length > PartBytes) {
+        if (waiting.size >= partsMax || waiting.map(_._2.length).sum + part.length > partBytes) {
           flush()
         }
         waiting += path -> part
-        part = in.readNBytes(PartBytes)
+        part = in.readNBytes(partBytes)
       }
       sums(path) = (bytes, sum.getValue)
     }
@@ -139,7 +141,7 @@ private[commit] final class SnapshotAppend(
 private object SnapshotAppend {
 
   /** Most bytes of one entry, and of one request: what a JVM holds of a snapshot at a time. */
-  val PartBytes: Int = 4 << 20
+  val PartBytes: Long = 4L << 20
 
   /** Most parts in one request: their paths are in its first line. */
   val PartsMax = 100

@@ -15,11 +15,11 @@ final class StepTimes(clock: Clock, releases: ReleaseQueues) {
   def timed[A](run: String, step: String)(body: => A): A = {
     val start = clock.nanos
     try body
-    finally {
-      val ns = clock.nanos - start
-      if (ns >= ToldNs) tell(run, Map(step -> ns))
-    }
+    finally took(run, step, clock.nanos - start)
   }
+
+  /** The same, of what has been timed already. */
+  def took(run: String, step: String, ns: Long): Unit = if (ns >= ToldNs) tell(run, Map(step -> ns))
 
   /** A time that is not heard of must not fail what it was taken of. */
   def tell(run: String, stepsNs: Map[String, Long]): Unit =

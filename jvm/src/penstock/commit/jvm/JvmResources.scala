@@ -14,7 +14,7 @@ import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEven
 import penstock.Clock
 import penstock.client.Gateway
 import penstock.commit.{Changes, WorkerPools, Workers}
-import penstock.commit.driver.ReleaseQueues
+import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 import penstock.commit.executor._
 import penstock.observe.BatchRecords
 import penstock.wire.Json
@@ -37,6 +37,8 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val pools = new WorkerPools
   val localFolder = new LocalFolder
   val releases = new ReleaseQueues(changes, endRun)
+  val openQuestions = new OpenQuestions(changes, releases.receive)
+  val news = new DriverNews(releases, changes)
   val steps = new StepTimes(clock, releases)
   val questions = new DriverQuestions(this)
   val heldState = new HeldState(this)
@@ -79,12 +81,16 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     heldState.forgetRun(run)
     appender.forgetRun(run)
     copier.forgetRun(run)
+    news.forgetRun(run)
     changes.happened()
   }
 
   /** Forgets the runs of which the driver releases nothing any more. */
   def sweep(): Unit =
-    (heldState.runs ++ appender.runs ++ copier.runs).filterNot(questions.goesOn).foreach(forgetRun)
+    runsHere.filterNot(questions.goesOn).foreach(forgetRun)
+
+  /** The runs of which an executor has anything. */
+  private def runsHere: Set[String] = heldState.runs ++ appender.runs ++ copier.runs ++ news.runs
 
   /** How much is open, by kind: nothing of it is left when all runs have ended. */
   def holdings: Map[String, Long] = Map(
@@ -94,12 +100,15 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     "bytes of state" -> heldState.heldBytes,
     "runs with an appender" -> appender.runs.size.toLong,
     "batches remembered" -> batches.size.toLong,
-    "runs waited for" -> copier.runs.size.toLong)
+    "runs waited for" -> copier.runs.size.toLong,
+    "runs known" -> news.runs.size.toLong,
+    "open questions" -> openQuestions.size.toLong)
 
   private[commit] def close(): Unit = {
     isClosed = true
     (closersByRun.keySet.asScala.toSet ++ releases.all.map(_.run)).foreach(endRun)
-    (heldState.runs ++ appender.runs ++ copier.runs).foreach(forgetRun)
+    runsHere.foreach(forgetRun)
+    openQuestions.close()
     pools.close()
     localFolder.close()
     Gateway.forgetAll()
@@ -111,6 +120,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
       clock.sleepMs(HeartbeatMs)
       try {
         pools.resume()
+        heldState.startLate()
         if (sweepAt.isOver) {
           sweep()
           sweepAt = clock.deadline(SweepMs)

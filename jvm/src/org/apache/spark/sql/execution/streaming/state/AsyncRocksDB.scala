@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import penstock.{Failpoint, TryAgain}
-import penstock.checkpoint.location.StateFile
+import penstock.checkpoint.location.{StateFile, StoreName}
 import penstock.commit.{Retrying, Work}
 import penstock.commit.executor.Expected
 import penstock.commit.jvm.JvmResources
@@ -28,8 +28,9 @@ import penstock.settings.{CommitSettings, Mode}
  *     the next.
  *
  * A commit that takes no snapshot only closes a local file; it is done on the spot, unless the
- * commit before it is not durable yet. Compaction is off from the flush until the LSM checkpoint is
- * taken, and goes on beside the upload.
+ * commit before it is not durable yet. Compaction goes on beside all of it: an LSM checkpoint is
+ * consistent whatever runs beside it. Where the settings say so it is off from the flush until the
+ * LSM checkpoint is taken.
  */
 private[state] final class AsyncRocksDB(
     dfsRootDir: String,
@@ -93,7 +94,7 @@ private[state] final class AsyncRocksDB(
         refreshRecordedMetricsForTest()
         lastMetrics = super.metricsOpt
         work.expected = announce(version, forceSnapshot)
-        resources.pools.committers(hadoopConf).submit(work)
+        work.follow()
       }
       (version, info)
     }
@@ -120,12 +121,13 @@ private[state] final class AsyncRocksDB(
   override private[sql] def uploadSnapshot(snapshot: RocksDB.RocksDBSnapshot): Unit =
     if (committer.contains(Thread.currentThread())) {
       Failpoint.reach("in_commit", run, snapshot.version - 1)
-      internals.allowCompaction(true)
+      if (settings.pauseCompaction) internals.allowCompaction(true)
       val announced = last.filter(_.version == snapshot.version).flatMap(_.expected)
       val expected = announced.orElse(expectSnapshot(snapshot.version, snapshot.uniqueId))
       val work = new Uploading(snapshot, expected)
       upload = Some(work)
-      resources.copier.whenReleased(run, snapshot.version - 1)(resources.pools.uploaders(hadoopConf).submit(work))
+      val uploaders = resources.pools.uploaders(StoreName.of(new Path(dfsRootDir)), hadoopConf)
+      resources.copier.whenReleased(run, snapshot.version - 1)(uploaders.submit(work))
     } else resources.heldState.upload(None)(super.uploadSnapshot(snapshot))
 
   /**
@@ -212,6 +214,7 @@ private[state] final class AsyncRocksDB(
     private var isDone = false
     @volatile var expected: Option[Expected] = None
     @volatile private var hasBegun = false
+    @volatile private var waitedNs = 0L
     @volatile private var failure: Option[Throwable] = None
 
     override def name: String = s"commit of version $version"
@@ -226,7 +229,10 @@ private[state] final class AsyncRocksDB(
         if (hasBegun && loadedVersion != version) {
           throw new TryAgain("commit_died", "its thread ended in the middle of it")
         }
-        if (!hasBegun) make()
+        if (!hasBegun) {
+          resources.steps.took(run, StateBefore, waitedNs)
+          make()
+        }
       } catch {
         case NonFatal(e) =>
           failure = Some(e)
@@ -237,27 +243,44 @@ private[state] final class AsyncRocksDB(
 
     /** On the task's own thread, which fails with it: Spark runs the task again. */
     def performHere(): Unit =
-      try make()
-      finally end()
+      try {
+        resources.steps.timed(run, StateBefore) {
+          resources.heldState.awaitDurable(run, folder, version - 1, settings.retryMs)
+        }
+        make()
+      } finally end()
+
+    /** On a thread of the pool, which is not taken before it has something to do. */
+    def follow(): Unit = {
+      val start = resources.clock.nanos
+      resources.heldState.whenDurable(run, folder, version - 1, settings.retryMs) {
+        waitedNs = resources.clock.nanos - start
+        resources.pools.committers(hadoopConf).submit(this)
+      }
+    }
 
     private def make(): Unit = {
-      resources.steps.timed(run, "wait for the state before") {
-        resources.heldState.awaitDurable(run, folder, version - 1, settings.retryMs)
-      }
+      resources.heldState.checkDurable(run, folder, version - 1, settings.retryMs)
       Failpoint.reach("before_flush", run, version - 1)
       val isSnapshot = takesSnapshot(version, forceSnapshot)
       val start = resources.clock.nanos
-      if (settings.awaitCompaction) internals.awaitCompaction(settings.retryMs)
-      if (isSnapshot) internals.stopCompaction(settings.retryMs)
-      val waitedNs = resources.clock.nanos - start
+      val isPaused = isSnapshot && settings.pauseCompaction
+      val isAlone = (!settings.awaitCompaction || internals.awaitCompaction(settings.retryMs)) &&
+        (!isPaused || internals.stopCompaction(settings.retryMs))
+      // What is waited for makes reads or the checkpoint quicker, and nothing right or wrong.
+      if (!isAlone) {
+        logWarning(s"a compaction of $loggingId runs for more than ${settings.retryMs / 1000} s; " +
+          s"$name goes on beside it")
+      }
+      val compactionNs = resources.clock.nanos - start
       committer = Some(Thread.currentThread())
       hasBegun = true
       try commitNow(forceSnapshot)
       finally {
         committer = None
-        if (isSnapshot) internals.allowCompaction(true)
+        if (isPaused) internals.allowCompaction(true)
       }
-      if (isSnapshot) tellSteps(waitedNs)
+      if (isSnapshot) tellSteps(compactionNs)
     }
 
     private def end(): Unit = synchronized {
@@ -317,12 +340,6 @@ private[state] final class AsyncRocksDB(
     }
 
   private val NsInMs = 1000000L
+  private val StateBefore = "wait for the state before"
   private val MetricsWaitMs = if (conf.enableChangelogCheckpointing) 5L else 0L
-}
-
-/** Time of a store's compactions: its counter at the last look, and what is yet to be reported. */
-private final case class Compaction(countedMs: Long, untoldMs: Long) {
-  def next(nowMs: Long): Compaction = Compaction(nowMs, untoldMs + math.max(0, nowMs - countedMs))
-
-  def from(nowMs: Long): Compaction = copy(countedMs = nowMs)
 }

@@ -4,7 +4,7 @@ package org.apache.spark.sql.execution.streaming.state
 import org.apache.spark.sql.penstock.SparkMembers
 import org.rocksdb.{HistogramType, MutableColumnFamilyOptions, RocksDB => NativeRocksDB}
 
-import penstock.{Clock, TryAgain}
+import penstock.Clock
 
 /** What Spark's RocksDB does not tell: when the next snapshot is due, and what compactions do. */
 private[state] final class RocksDBInternals(db: RocksDB, clock: Clock) {
@@ -21,22 +21,29 @@ private[state] final class RocksDBInternals(db: RocksDB, clock: Clock) {
       MutableColumnFamilyOptions.builder().setDisableAutoCompactions(!isAllowed).build())
   }
 
-  /** No compaction begins, and none is running any more, when this returns. */
-  def stopCompaction(limitMs: Long): Unit = {
+  /** No compaction begins, and none is running any more, when this returns; else as below. */
+  def stopCompaction(limitMs: Long): Boolean = {
     allowCompaction(false)
     awaitCompaction(limitMs)
   }
 
-  /** Asked again and again: RocksDB tells only listeners that it was opened with, and Spark opens it. */
-  def awaitCompaction(limitMs: Long): Unit = native.foreach { store =>
+  /**
+   * Whether no compaction is running, after at most `limitMs`. Asked again and again: RocksDB tells
+   * only listeners that it was opened with, and Spark opens it.
+   */
+  def awaitCompaction(limitMs: Long): Boolean = native.forall { store =>
     val end = clock.deadline(limitMs)
-    while (store.getProperty("rocksdb.num-running-compactions").toLong > 0) {
-      if (end.isOver) {
-        throw new TryAgain("compaction_late", s"a compaction runs for more than ${limitMs / 1000} s")
-      }
-      clock.sleepMs(1)
-    }
+    def isRunning: Boolean = store.getProperty("rocksdb.num-running-compactions").toLong > 0
+    while (isRunning && !end.isOver) clock.sleepMs(1)
+    !isRunning
   }
 
   private def native: Option[NativeRocksDB] = Option(SparkMembers.NativeStore.of(db))
+}
+
+/** Time of a store's compactions: its counter at the last look, and what is yet to be reported. */
+private[state] final case class Compaction(countedMs: Long, untoldMs: Long) {
+  def next(nowMs: Long): Compaction = Compaction(nowMs, untoldMs + math.max(0, nowMs - countedMs))
+
+  def from(nowMs: Long): Compaction = copy(countedMs = nowMs)
 }
