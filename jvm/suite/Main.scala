@@ -46,7 +46,8 @@ object Main {
     "compaction" -> CompactionCases,
     "piece life" -> PieceLifeCases,
     "run" -> RunCases,
-    "retry" -> RetryCases)
+    "retry" -> RetryCases,
+    "stall" -> StallCases)
 
   def main(arguments: Array[String]): Unit = {
     // Loggers write to standard output too; the lines of this program go to the real one.

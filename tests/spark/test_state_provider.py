@@ -25,7 +25,7 @@ TOGETHER = (
 )
 GROUPS = (
     *("store", "version", "metric", "column family", "fault", "zombie", "held"),
-    *("dead thread", "local space", "compaction", "piece life", "run", "retry"),
+    *("dead thread", "local space", "compaction", "piece life", "run", "retry", "stall"),
 )
 
 

@@ -26,7 +26,7 @@ KIND_OF_CODE = {
         (
             *("busy", "stopping", "storage_full", "unreachable", "store_unavailable", "state_lost"),
             *("run_ended", "local_space", "release_late", "compaction_late", "commit_late"),
-            *("commit_stopped", "commit_failed", "commit_died"),
+            *("commit_stopped", "commit_stalled", "commit_failed", "commit_died"),
         ),
         "TryAgain",
     ),

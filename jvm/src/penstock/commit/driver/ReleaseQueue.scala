@@ -13,31 +13,7 @@ import penstock.{Failpoint, Fenced, TryAgain}
 import penstock.commit._
 import penstock.commit.channel._
 import penstock.settings.CommitSettings
-import penstock.wire.{FileEntry, Snapshot}
-
-/** Where what is released goes. One method per effect; each may be called again after a failure. */
-trait Store {
-
-  /** The store in words, for the error that names who must act. */
-  def name: String
-  def putOffsets(batch: Long, bytes: Array[Byte]): Unit
-  def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit
-  def putCommit(batch: Long, bytes: Array[Byte]): Unit
-  /** Copies a marked batch, of which the writers of its state may have copied some files. */
-  def copy(batch: Long, placed: PlacedFiles): Unit
-  def delete(path: String): Unit
-}
-
-/** The files of state that their writers have copied to the location, by their paths. */
-trait PlacedFiles {
-  def has(path: String): Boolean
-
-  /** Returns when it has them all, or the limit is over. */
-  def await(paths: Seq[String], limitMs: Long): Unit
-}
-
-/** What a marker names of a batch's state, and snapshots, where the log is to keep these. */
-final case class Named(pieces: Seq[FileEntry], snapshots: Option[Seq[Snapshot]])
+import penstock.wire.FileEntry
 
 /**
  * The release queue of one run, on the driver: holds what Spark has written, asks Release what may
@@ -64,6 +40,7 @@ final class ReleaseQueue(
   val startedNs: Long = clock.nanos
 
   private val release = new Release(first, recorded, instance.isDefined, settings.behind)
+  private val patience = new Patience(query, clock, settings.stallMs)
   private val held = new ConcurrentHashMap[String, Array[Byte]]()
   private val entries = new ConcurrentHashMap[PieceDurable, Seq[FileEntry]]()
   private val placed = new ConcurrentHashMap[String, Long]()
@@ -112,6 +89,7 @@ final class ReleaseQueue(
         }
       case Took(_, stepsNs) => took(stepsNs)
       case Placed(_, batch, paths) =>
+        patience.progressed()
         paths.foreach(path => placed.put(path, batch))
         changed()
       case GaveUp(_, reason, true) => fail(new Fenced(reason))
@@ -199,6 +177,7 @@ final class ReleaseQueue(
   }
 
   private def tell(event: Event): Unit = if (!isClosed) {
+    patience.progressed()
     val (works, stops) = synchronized {
       val asked = release.on(event)
       // Named when the marker is decided on: a late attempt may write a piece anew after that.
@@ -231,9 +210,7 @@ final class ReleaseQueue(
   private def await(step: String)(ready: => Boolean): Unit = {
     check()
     if (!synchronized(ready)) steps.timed(step) {
-      synchronized {
-        while (!ready && failure.isEmpty) wait()
-      }
+      patience.await(this, step, release.awaited)(ready || failure.isDefined).foreach(fail)
       check()
     }
   }
@@ -274,10 +251,11 @@ final class ReleaseQueue(
       callIfAtRest()
     }
 
-    override protected def once(): Unit = {
-      steps.timed(ReleaseQueue.stepOf(effect))(put())
-      tell(Done(effect))
-    }
+    override protected def once(): Unit =
+      try {
+        steps.timed(ReleaseQueue.stepOf(effect))(put())
+        tell(Done(effect))
+      } finally patience.progressed() // A try that fails has a limit, and an error, of its own.
 
     override protected def giveUp(e: Throwable): Unit = {
       val reason = if (isFinal(e)) e.getMessage else untakenReason(e)

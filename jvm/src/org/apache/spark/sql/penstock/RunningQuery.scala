@@ -77,9 +77,16 @@ object RunningQuery {
     planned <- Option(execution.lastExecution).toSeq
     operator <- planned.executedPlan.collect { case writer: StateStoreWriter => writer }
     info <- operator.stateInfo.toSeq
-    partition <- 0 until info.numPartitions
+    partition <- 0 until partitionsOf(operator)
     store <- operator.stateStoreNames
   } yield (info.operatorId, partition, store)
+
+  /**
+   * In how many partitions an operator runs. Not always as many as its state may have, which is
+   * what `stateInfo` tells: a global aggregate or limit gets all rows in one.
+   */
+  private def partitionsOf(operator: StateStoreWriter): Int =
+    operator.children.head.outputPartitioning.numPartitions
 
   /** Ends the jobs of a run, whose results can no longer be committed. */
   def cancelJobs(run: String, why: String): Unit =
