@@ -11,8 +11,9 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, TransformWithState, Tr
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
-import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
+import org.apache.spark.sql.execution.streaming.runtime.{AsyncProgressTrackingMicroBatchExecution, FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.sources.{ForeachBatchSink, RatePerMicroBatchStream, RateStreamMicroBatchStream}
 import org.apache.spark.sql.internal.SQLConf
@@ -103,6 +104,17 @@ object RunningQuery {
       case join: Join => join.left.isStreaming && join.right.isStreaming && joinVersion >= 4
       case _ => false
     }
+  }
+
+  /**
+   * Why Spark does not write offsets and commit of every batch of a query, one after the other, if
+   * it does not.
+   */
+  def reasonForGaps(query: String): Option[String] = execution(query).flatMap { running =>
+    if (running.trigger.isInstanceOf[RealTimeTrigger]) Some("Real-Time Mode")
+    else
+      Option.when(running.isInstanceOf[AsyncProgressTrackingMicroBatchExecution])(
+        "the option asyncProgressTrackingEnabled")
   }
 
   /** A setting of the query whose stream thread is calling, and of no other. */
