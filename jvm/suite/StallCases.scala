@@ -23,6 +23,7 @@ object StallCases extends Cases {
     override def putCommit(batch: Long, bytes: Array[Byte]): Unit = ()
     override def copy(batch: Long, placed: PlacedFiles): Unit = ()
     override def delete(path: String): Unit = ()
+    override def forget(batch: Long): Unit = ()
   }
 
   /** A run whose first batch is computed, and lacks one piece of state. */

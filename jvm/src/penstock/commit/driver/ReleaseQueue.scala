@@ -178,7 +178,7 @@ final class ReleaseQueue(
 
   private def tell(event: Event): Unit = if (!isClosed) {
     patience.progressed()
-    val (works, stops) = synchronized {
+    val stops = synchronized {
       val asked = release.on(event)
       // Named when the marker is decided on: a late attempt may write a piece anew after that.
       asked.foreach {
@@ -188,17 +188,22 @@ final class ReleaseQueue(
         case _ =>
       }
       val reasons = asked.collect { case Stop(reason) => reason }
-      val due = if (reasons.isEmpty) asked.map(new Performing(_)) else Nil
-      underWay ++= due
-      (due, reasons)
+      if (reasons.isEmpty) underWay ++= asked.map(new Performing(_))
+      reasons
     }
     changed()
     stops.foreach(reason => fail(new TryAgain("commit_stopped", s"query $query: $reason")))
-    works.foreach { work =>
+    submitDue()
+  }
+
+  /** A thread may end before it has handed out all that was asked for: then the next one does. */
+  private def submitDue(): Unit = synchronized {
+    underWay.filterNot(_.isSubmitted).foreach { work =>
       work.effect match {
         case CopyBatch(_) | Delete(_) => followers.submit(work)
         case _ => releasers.submit(work)
       }
+      work.isSubmitted = true
     }
   }
 
@@ -241,6 +246,9 @@ final class ReleaseQueue(
 
   /** One effect, repeated until it is done or cannot be done. */
   private final class Performing(val effect: Effect) extends Retrying(settings, clock) {
+    var isSubmitted = false
+    @volatile private var isTold = false
+
     override def name: String = s"$effect of query $query"
 
     override protected def isPointless: Boolean = isClosed
@@ -251,10 +259,22 @@ final class ReleaseQueue(
       callIfAtRest()
     }
 
+    /**
+     * Nothing that it takes to do it again is forgotten before it is told: a thread may end anywhere
+     * before that, and another begins from the start.
+     */
     override protected def once(): Unit =
       try {
-        steps.timed(ReleaseQueue.stepOf(effect))(put())
-        tell(Done(effect))
+        if (!isTold) {
+          steps.timed(ReleaseQueue.stepOf(effect))(put())
+          tell(Done(effect))
+          isTold = true
+        }
+        effect match {
+          case PutCommit(batch) => forget(batch)
+          case CopyBatch(batch) => forget(batch)
+          case _ =>
+        }
       } finally patience.progressed() // A try that fails has a limit, and an error, of its own.
 
     override protected def giveUp(e: Throwable): Unit = {
@@ -280,11 +300,11 @@ final class ReleaseQueue(
       case PutCommit(batch) =>
         Failpoint.reach("before_commit", query, batch)
         store.putCommit(batch, held.get(s"commits/$batch"))
-        forget(batch)
+        Failpoint.reach("after_commit", query, batch)
       case CopyBatch(batch) =>
         Failpoint.reach("before_copy", query, batch)
         store.copy(batch, placedFiles)
-        forget(batch)
+        Failpoint.reach("after_copy", query, batch)
       case Delete(path) =>
         Failpoint.reach("before_delete", query, ReleaseQueue.batchOf(path))
         store.delete(path)
@@ -292,6 +312,7 @@ final class ReleaseQueue(
     }
 
     private def forget(batch: Long): Unit = {
+      store.forget(batch)
       held.remove(s"offsets/$batch")
       held.remove(s"commits/$batch")
       named.remove(batch)

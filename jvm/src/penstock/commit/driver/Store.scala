@@ -14,6 +14,9 @@ trait Store {
   /** Copies a marked batch, of which the writers of its state may have copied some files. */
   def copy(batch: Long, placed: PlacedFiles): Unit
   def delete(path: String): Unit
+
+  /** The batch is in the location, and the release knows: no method is called with it again. */
+  def forget(batch: Long): Unit
 }
 
 /** The files of state that their writers have copied to the location, by their paths. */
