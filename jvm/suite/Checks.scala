@@ -38,6 +38,15 @@ object Checks {
     }
   }
 
+  /** The body must be over by then. */
+  def within[A](what: String, ms: Long)(body: => A): A = {
+    val start = System.nanoTime()
+    val result = body
+    val tookMs = (System.nanoTime() - start) / 1000000
+    if (tookMs > ms) throw new Broken(s"$what took $tookMs ms, more than $ms")
+    result
+  }
+
   /** Runs the body on a thread of its own; `join` passes on what it threw. */
   def aside[A](body: => A): Aside[A] = new Aside(() => body)
 

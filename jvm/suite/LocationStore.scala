@@ -55,6 +55,8 @@ final class LocationStore(root: Path, first: Long) extends Store {
 
   override def delete(path: String): Unit = Files.delete(root.resolve(path))
 
+  override def forget(batch: Long): Unit = ()
+
   def has(path: String): Boolean = Files.exists(root.resolve(path))
 
   private def names(folder: Path): Seq[String] =

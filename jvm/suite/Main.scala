@@ -49,7 +49,8 @@ object Main {
     "news" -> NewsCases,
     "isolation" -> IsolationCases,
     "run" -> RunCases,
-    "retry" -> RetryCases)
+    "retry" -> RetryCases,
+    "stall" -> StallCases)
 
   def main(arguments: Array[String]): Unit = {
     // Loggers write to standard output too; the lines of this program go to the real one.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.servers.processes import DriverProcess, ServerProcess, wait_until
@@ -136,3 +138,50 @@ def test_a_load_on_another_executor_waits_for_state_that_is_on_its_way(
     finally:
         driver.kill()
     job.seen("batches", batches["id"], whole=True)
+
+
+def test_a_batch_that_is_done_when_its_query_and_spark_are_stopped_is_not_run_again(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Its state is still on the executors when these are told to end; the source is not ours."""
+    last = 1
+    checkpoint, given = tmp_path / "checkpoint", tmp_path / "input"
+    given.mkdir()
+    rows = pa.table({"n": pa.array(range(10), pa.int64())})
+    pq.write_table(rows, given / "0.parquet")
+    points = Points(tmp_path / "points")
+    driver = DriverProcess(
+        ServerProcess(tmp_path / "no-server"),
+        tmp_path / "job",
+        script="stopping_job.py",
+        master=cluster.url,
+        args={
+            "conf": {**CONF, "spark.executorEnv.PENSTOCK_FAILPOINT": str(points.folder)},
+            "input": str(given),
+            "checkpoint": str(checkpoint),
+            "last": last,
+        },
+    )
+
+    def await_job(state: str, is_there: Callable[[], bool]) -> None:
+        wait_until(state, lambda: is_there() or not driver.is_running(), START_S)
+        assert driver.is_running(), driver.said()[-4000:]
+
+    try:
+        await_job("the query has begun", lambda: "query" in driver.status())
+        query = str(driver.status()["query"])
+        ends = cluster.ends()
+        points.hold("before_state", [query], f"batch={last}")
+        pq.write_table(rows, given / f"{last}.parquet")
+        await_job(
+            "state is held", lambda: points.held("before_state", [query], f"batch={last}") != {}
+        )
+        await_job("executors are told to end", lambda: cluster.ends() > ends)
+        points.let_go()
+        assert driver.wait(START_S) == 0, driver.said()[-4000:]
+    finally:
+        driver.kill()
+    assert latest(checkpoint, "offsets") == last
+    assert latest(checkpoint, "commits") == last
+    for partition in (checkpoint / "state" / "0").glob("[0-9]*"):
+        assert list(partition.glob(f"{last + 1}_*.changelog")), f"state of {partition.name} is lost"

@@ -18,7 +18,13 @@ STOPS = [
     Stop("after_release", {"totals": (3, 3), **OTHERS}, version="1", snapshots="totals"),
     Stop("before_flush", {"totals": (2, 3), **STATELESS}),
     Stop("after_local", {"totals": (2, 3), **STATELESS}, snapshots="totals"),
-    Stop("before_state", {"totals": (2, 3), **STATELESS}, version="1", plain=True),
+    Stop(
+        "before_state",
+        {"totals": (2, 3), **STATELESS},
+        version="1",
+        plain=True,
+        modes={"files": "asyncckpt"},
+    ),
     Stop("after_state,before_snapshot", {"totals": (2, 3), **STATELESS}, transform=True),
 ]
 

@@ -13,6 +13,7 @@ import penstock
 from penstock.client import Client
 from penstock.testing import delayed_store
 from support.servers.processes import QUICK_START, ServerProcess
+from support.spark.failpoints import Points
 
 
 @pytest.fixture(scope="session")
@@ -36,8 +37,24 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(server: ServerProcess, faults: Path) -> Iterator[SparkSession]:
-    session = penstock.session(
+def points(tmp_path_factory: pytest.TempPathFactory) -> Points:
+    """Points of the plug-in at which its threads can be made to stand still."""
+    return Points(tmp_path_factory.mktemp("failpoints") / "points")
+
+
+@pytest.fixture(scope="session")
+def spark(server: ServerProcess, faults: Path, points: Points) -> Iterator[SparkSession]:
+    # The JVM takes it from its environment when it starts; other processes are not to have it.
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PENSTOCK_FAILPOINT", str(points.folder))
+        session = make_session(server, faults)
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def make_session(server: ServerProcess, faults: Path) -> SparkSession:
+    return penstock.session(
         "local[2,3]",  # three attempts per task: one test fails two of them
         url=server.url,
         token=server.token,
@@ -48,9 +65,6 @@ def spark(server: ServerProcess, faults: Path) -> Iterator[SparkSession]:
             **delayed_store("faulty", faults=faults),
         },
     )
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 _numbers = itertools.count(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
@@ -27,6 +27,8 @@ LOCAL = "spark.penstock.local.dir"
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 THREADS = 4
 """In a pool that all queries share, by default."""
+SPARKS_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+BATCHES_MADE = 3
 KEPT = (PROVIDER, FORMAT, MODE, SNAPSHOTS, RETRY, LOCAL)
 
 
@@ -242,3 +244,63 @@ def test_a_server_of_another_protocol_is_refused_with_both_numbers(spark: SparkS
         finally:
             spark.conf.set("spark.penstock.url", url)
     assert "this plug-in follows protocol 3" in str(refused.value)
+
+
+def test_a_query_whose_offsets_spark_leaves_out_is_refused_unless_commits_are_spark_s(
+    spark: SparkSession, checkpoint: str
+) -> None:
+    def start() -> StreamingQuery:
+        writer = spark.readStream.format("rate").load().writeStream.format("noop")
+        writer = writer.option("checkpointLocation", checkpoint)
+        # Offsets of a batch in many: all of this test is within the first interval.
+        writer = writer.option("asyncProgressTrackingCheckpointIntervalMs", "600000")
+        return writer.option("asyncProgressTrackingEnabled", "true").start()
+
+    with pytest.raises(StreamingQueryException, match="gapped_batches") as refused:
+        start().awaitTermination(300)
+    for fact in ("asyncProgressTrackingEnabled", f"Set {MODE}=sync"):
+        assert fact in str(refused.value)
+    spark.conf.set(MODE, "sync")
+    make_batches(start())
+    make_batches(start())
+    offsets = [p for p in Path(checkpoint, "offsets").iterdir() if p.name.isdigit()]
+    assert 0 < len(offsets) < BATCHES_MADE, "Spark leaves out most of them"
+
+
+def make_batches(query: StreamingQuery) -> None:
+    wait_until("it makes batches", lambda: is_past(query, BATCHES_MADE))
+    query.stop()
+    assert query.exception() is None
+
+
+def is_past(query: StreamingQuery, batch: int) -> bool:
+    """Whether the query has made a batch after this one; one that has failed makes no more."""
+    progress = query.lastProgress
+    return not query.isActive or (progress is not None and progress["batchId"] > batch)
+
+
+def test_a_query_in_real_time_mode_is_refused_unless_commits_are_spark_s(
+    spark: SparkSession, checkpoint: str
+) -> None:
+    jvm = spark._jvm
+    assert jvm is not None
+    spark.conf.set(PROVIDER, SPARKS_ROCKSDB)
+    sources = jvm.org.apache.spark.sql.execution.streaming.sources
+    numbers = sources.LowLatencyMemoryStream.apply(
+        spark._jsparkSession, 1, jvm.org.apache.spark.sql.Encoders.LONG()
+    )
+    frame = DataFrame(numbers.toDF(), spark)
+
+    def start() -> StreamingQuery:
+        writer = frame.writeStream.format("console").outputMode("update")
+        writer = writer.option("checkpointLocation", checkpoint)
+        return writer.trigger(realTime="5 seconds").start()
+
+    with pytest.raises(StreamingQueryException, match="gapped_batches") as refused:
+        start().awaitTermination(300)
+    assert "Real-Time Mode" in str(refused.value)
+    spark.conf.set(MODE, "sync")
+    query = start()
+    wait_until("it makes a batch", lambda: is_past(query, 0))
+    query.stop()
+    assert query.exception() is None

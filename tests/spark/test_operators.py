@@ -54,6 +54,16 @@ def aggregate(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").count()
 
 
+def total(frame: DataFrame) -> DataFrame:
+    """All rows in one partition, as any global aggregate has them."""
+    return frame.groupBy().count().select(f.lit(0).alias("key"), "count")
+
+
+def limit(frame: DataFrame) -> DataFrame:
+    """No row is cut off: which ones would be depends on the order of the substreams."""
+    return frame.select("key", "n").limit(10 * ROWS)
+
+
 def deduplicate(frame: DataFrame) -> DataFrame:
     return frame.dropDuplicates(["n"]).select("key", "n")
 
@@ -116,6 +126,8 @@ def transform_with_state(frame: DataFrame) -> DataFrame:
 
 OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "aggregate": (aggregate, "update"),
+    "total": (total, "update"),
+    "limit": (limit, "append"),
     "deduplicate": (deduplicate, "append"),
     "deduplicate_within_watermark": (deduplicate_within_watermark, "append"),
     "sessions": (sessions, "complete"),
@@ -131,6 +143,8 @@ CASES = [
     ("join", {JOIN: "4"}),
     ("aggregate", {FORMAT: "1"}),
     ("join", {FORMAT: "1"}),
+    ("total", {FORMAT: "1"}),
+    ("limit", {FORMAT: "1"}),
     ("aggregate", {CHANGELOG: "false"}),
     ("sessions", {CHANGELOG: "false", FORMAT: "1"}),
 ]
@@ -142,6 +156,10 @@ def expected(name: str) -> Counter[Any]:
     if name == "join":
         there = Counter(NUMBERS)
         return Counter({(n % KEYS, n): count * count for n, count in there.items() if n % 2 == 0})
+    if name == "limit":
+        return Counter((n % KEYS, n) for n in NUMBERS)
+    if name == "total":
+        return Counter({(0, len(NUMBERS)): 1})
     return Counter(dict.fromkeys(COUNTS.items(), 1))
 
 
@@ -160,6 +178,8 @@ def rows_kept(name: str) -> int:
     if name == "join":
         # Both sides keep the even numbers: Spark filters the left as the right.
         return 2 * sum(n % 2 == 0 for n in NUMBERS)
+    if name in ("total", "limit"):
+        return 1
     return KEYS
 
 

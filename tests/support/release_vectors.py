@@ -100,6 +100,7 @@ def to_step(release: Release, event: Event) -> dict[str, Any]:
         "copied": release.copied,
         "stopped": release.stopped,
         "idle": release.is_idle(),
+        "awaited": release.awaited(),
         "computes": computes(release),
         "places": last(release, lambda batch: release.may_make_durable(batch, is_large=True)),
         "appends": release.may_make_durable(release.released + 1, is_large=False),

@@ -114,3 +114,20 @@ Event = (
     | Done
     | Failed
 )
+
+
+def effect_name(effect: Effect) -> str:
+    """Effect in words, for whoever waits for it."""
+    match effect:
+        case PutOffsets(batch):
+            return f"offsets/{batch}"
+        case PutMarker(batch):
+            return f"the marker of batch {batch}"
+        case PutCommit(batch):
+            return f"commits/{batch}"
+        case CopyBatch(batch):
+            return f"the copy of batch {batch}"
+        case Delete(path):
+            return f"the delete of {path}"
+        case Stop(reason):
+            return reason

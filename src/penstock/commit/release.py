@@ -35,6 +35,7 @@ from penstock.commit.events import (
     PutOffsets,
     Stop,
     WriterLost,
+    effect_name,
 )
 
 
@@ -100,6 +101,15 @@ class Pieces:
 
     def is_any_lost(self, lost: set[str]) -> bool:
         return any(self.is_lost(piece, lost) for piece in self.writes)
+
+    def holders(self, piece: str, lost: set[str]) -> list[str]:
+        """Writers that have the piece and have not made it durable, by name."""
+        writes = self.writes.get(piece, {})
+        return sorted(
+            writer
+            for writer, write in writes.items()
+            if not write.is_durable() and writer not in lost
+        )
 
     def _write(self, piece: str, writer: str) -> Write:
         return self.writes.setdefault(piece, {}).setdefault(writer, Write())
@@ -186,6 +196,13 @@ class Release:
         }
         return {piece: write for piece, write in writes.items() if write is not None}
 
+    def awaited(self) -> list[str]:
+        """Names of what the release waits for: effects under way, and what the next commit lacks.
+
+        For whoever waits for the release: it says for what, and names it when it gives up.
+        """
+        return sorted(effect_name(effect) for effect in self._under_way) + self._lacking()
+
     def on(self, event: Event) -> list[Effect]:
         """Take in an event; the effects to carry out in answer to it."""
         if self.stopped is not None or self._is_late(event):
@@ -209,6 +226,27 @@ class Release:
                 self._under_way.discard(effect)
                 return self._stop(reason)
         return list(self._next())
+
+    def _lacking(self) -> list[str]:
+        """What others still owe the batch that commits next."""
+        number = self.committed + 1
+        batch = self._batches.get(number, Batch())
+        if {PutOffsets(number), self._commit_of(number)} & self._under_way:
+            return []
+        if self.released < number:
+            return [f"offsets/{number}, from Spark"]
+        if batch.required is None:
+            return [f"commits/{number}, from Spark"]
+        return [
+            self._missing(number, batch, piece)
+            for piece in sorted(batch.required)
+            if batch.pieces.durable_write(piece, self._lost) is None
+        ]
+
+    def _missing(self, number: int, batch: Batch, piece: str) -> str:
+        holders = batch.pieces.holders(piece, self._lost)
+        where = f"held by {', '.join(holders)}" if holders else "which no executor has written"
+        return f"state {piece} of batch {number}, {where}"
 
     def _is_late(self, event: Event) -> bool:
         """The event is of a batch that is committed: a losing attempt, or a repeated ack."""

@@ -51,6 +51,13 @@ COMMIT_RETRY_SECONDS = Setting(
     "that names the store",
     "s", 60, 1,
 )  # fmt: skip
+COMMIT_STALL_SECONDS = Setting(
+    f"{PREFIX}commit.stallSeconds",
+    "how long a query waits for its commits while nothing of them gets any further: no piece of "
+    "state written or made durable, no file taken, no write failed and repeated. Then it stops "
+    "with an error that names what it waits for. Never less than both `retrySeconds` together",
+    "s", 600, 1,
+)  # fmt: skip
 COMMIT_THREADS = Setting(
     f"{PREFIX}commit.threads",
     "per JVM, in each pool: flushes; releases, appends of state, what follows a commit, uploads, "
@@ -120,6 +127,7 @@ SESSION_SETTINGS = (
     RETRY_SECONDS,
     COMMIT_MODE,
     COMMIT_RETRY_SECONDS,
+    COMMIT_STALL_SECONDS,
     COMMIT_THREADS,
     COMMIT_BEHIND,
     COMMIT_SNAPSHOTS,

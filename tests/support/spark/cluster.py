@@ -84,6 +84,11 @@ class Cluster:
                 one.kill()
         process.wait()
 
+    def ends(self) -> int:
+        """How often a worker was told to end an executor, or saw one end."""
+        words = ("Asked to kill executor", "finished with state")
+        return sum(self.log(f"worker{n}").count(word) for n in (1, 2) for word in words)
+
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text(errors="replace")
 

@@ -16,7 +16,7 @@ shows, and that is not committed, Spark alone cannot go on with format 2; Pensto
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class Stop:
     transform: bool = False  # `totals` keeps its state with Spark's provider, which it insists on
     retained: int = 100  # batches whose offsets and commits are kept
     queries: tuple[str, ...] = NAMES
+    modes: dict[str, str] = field(default_factory=dict)  # of queries that do not commit in `full`
 
     def __str__(self) -> str:
         return f"{self.points}-v{self.version}"
@@ -65,6 +66,7 @@ def check_a_kill(
         "transform": stop.transform,
         "conf": {RETAINED: str(stop.retained)},
         "queries": stop.queries,
+        "modes": stop.modes,
     }
     driver = job.start(f"{stop.points}@{AT}", **same)
     wait_until_standing(driver, set(stop.visible))

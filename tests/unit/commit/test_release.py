@@ -370,3 +370,30 @@ def test_what_cannot_be_done_stops_the_query_for_good() -> None:
     assert release.stopped == "taken over"
     assert tell(release, done(PutMarker(0)), offsets(1), WriterLost("a")) == []
     assert release.committed == -1
+
+
+# What is waited for.
+
+
+def test_what_the_next_commit_lacks_is_named_with_who_holds_it() -> None:
+    release = without_log()
+    assert release.awaited() == ["offsets/0, from Spark"]
+    tell(release, offsets(0))
+    assert release.awaited() == ["offsets/0"]
+    tell(release, done(PutOffsets(0)), written(0, "0/0", "b"), written(0, "0/0", "a"))
+    assert release.awaited() == ["commits/0, from Spark"]
+    tell(release, commit(0, "0/0", "1/0"))
+    assert release.awaited() == [
+        "state 0/0 of batch 0, held by a, b",
+        "state 1/0 of batch 0, which no executor has written",
+    ]
+    tell(release, durable(0, "1/0", "b"), durable(0, "0/0", "b"), durable(0, "0/0", "a"))
+    assert release.awaited() == ["commits/0"]
+
+
+def test_what_follows_a_commit_is_named_beside_the_next_one() -> None:
+    release = with_log()
+    tell(release, *in_log(0), offsets(1))
+    assert release.awaited() == ["offsets/1", "the copy of batch 0"]
+    tell(release, done(PutOffsets(1)), commit(1), done(CopyBatch(0)), DeleteAsked("offsets/0"))
+    assert release.awaited() == ["the marker of batch 1"]

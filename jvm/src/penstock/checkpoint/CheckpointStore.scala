@@ -89,9 +89,12 @@ private[checkpoint] final class CheckpointStore(
     }
     enter(s"commits/$batch", commit)
     copied = math.max(copied, batch)
+  }
+
+  override def forget(batch: Long): Unit = {
     offsets.remove(batch)
     marked.remove(batch)
-    ()
+    log.foreach(_.forget(batch))
   }
 
   override def delete(path: String): Unit = files.delete(new Path(root, path))

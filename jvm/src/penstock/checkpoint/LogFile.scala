@@ -114,6 +114,7 @@ private final class MarkedCommit(
     log.mark(batch, bytes, Nil, copied = batch - 1)
     Failpoint.reach("after_marker", log.query, batch)
     ConflictingRun.named(log)(WholeFile.create(files, file, bytes))
+    log.forget(batch)
   }
 }
 

@@ -73,6 +73,7 @@ private[checkpoint] object Recovery extends Logging {
     val committed = latest(files, new Path(root, LogFile.Commits))
     val offsets = latest(files, new Path(root, LogFile.Offsets))
     val mode = ModeOf.run(root, offsets, files, conf, settings)
+    if (mode != Mode.Sync) refuseGaps(query, root, mode)
     val usesSparks = RunningQuery.insistsOnItsProvider(query)
     if (usesSparks) RunningQuery.setForThisQuery(ProviderName.Key, ProviderName.Stock)
     val queue = Option.when(mode != Mode.Sync) {
@@ -102,6 +103,16 @@ private[checkpoint] object Recovery extends Logging {
     }
     new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
   }
+
+  /** Batches are released one after the other: one that Spark leaves out would be waited for. */
+  private def refuseGaps(query: String, root: Path, mode: Mode): Unit =
+    RunningQuery.reasonForGaps(query).foreach { reason =>
+      throw new BadCall(
+        "gapped_batches",
+        s"the query at $root has $reason, with which Spark does not write the offsets of every " +
+          s"batch before it; commits that follow behind (${Keys.CommitMode}=${mode.name}) need " +
+          s"them. Set ${Keys.CommitMode}=sync for this query, or do without $reason")
+    }
 
   private def endOlder(queue: ReleaseQueue): Unit = {
     if (!queue.drain(DrainMs)) {

@@ -67,8 +67,9 @@ final class TaskLog(
   def read(file: FileEntry): Array[Byte] = gateway.queries.readFile(query, file.entry)
 
   /**
-   * Makes the sealed batch visible; returns when the marker is durable. The log may forget what the
-   * location has: all batches up to `copied`.
+   * Makes the sealed batch visible; returns when the marker is durable. May be called again with the
+   * same, by whoever does not know whether it was. The log may forget what the location has: all
+   * batches up to `copied`.
    */
   def mark(
       batch: Long,
@@ -81,9 +82,11 @@ final class TaskLog(
     gateway.queries
       .mark(query, instance, batch, batchSeal.writes, Some(commit), batchSeal.positions, batchSeal.mode, files,
         known, snapshots)
-    sealedBatches.remove(batch)
     ()
   }
+
+  /** A batch that is marked for good: `mark` is not called with it again. */
+  def forget(batch: Long): Unit = { sealedBatches.remove(batch); () }
 }
 
 private object TaskLog {

@@ -14,6 +14,15 @@ final class CommitSettings(conf: Configuration) {
   def retryMs: Long = CommitSettings.retryMs(get)
 
   /**
+   * How long nothing of a run may get further before a wait for it is given up: longer than any
+   * failure is retried, so that what fails stops the query by its own name.
+   */
+  def stallMs: Long = {
+    val retrySeconds = Keys.CommitRetrySeconds.value(get) + Keys.RetrySeconds.value(get)
+    math.max(Keys.CommitStallSeconds.value(get), retrySeconds) * 1000
+  }
+
+  /**
    * How many batches the location may be behind the log. Where changelogs are off, snapshots are in
    * the location before their commits are, and Spark deletes what is so many versions older.
    */

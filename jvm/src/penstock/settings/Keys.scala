@@ -16,6 +16,7 @@ object Keys {
 
   val CommitMode: ChoiceKey = choice("commit.mode", Mode.Full.name, Mode.all.map(_.name))
   val CommitRetrySeconds: NumberKey = number("commit.retrySeconds", 60, "s")
+  val CommitStallSeconds: NumberKey = number("commit.stallSeconds", 600, "s")
   val CommitBehind: NumberKey = number("commit.behind", 8, "batches")
   val CommitThreads: NumberKey = number("commit.threads", 4, "threads", most = IntMax)
   val CommitSnapshots: ChoiceKey = choice("commit.snapshots", "location", Seq("location", "log"))
@@ -34,9 +35,9 @@ object Keys {
   val ofConnection: Seq[Key[_]] = Seq(Url, Token, TokenFile, TlsCa, RetrySeconds)
 
   val all: Seq[Key[_]] = ofConnection ++ Seq(
-    CommitMode, CommitRetrySeconds, CommitBehind, CommitThreads, CommitSnapshots,
-    CommitAwaitCompaction, CommitPauseCompaction, BatchHadoopConf, BatchSwitches, LocalDir,
-    LocalMaxBytes)
+    CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
+    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, BatchHadoopConf, BatchSwitches,
+    LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)

@@ -46,6 +46,8 @@ object ReleaseScript {
       .put("appends", release.mayMakeDurable(release.released + 1, isLarge = false))
       .put("shows", last(release)(release.mayShowSnapshot(_, isRequired = false)))
       .put("shows_required", last(release)(release.mayShowSnapshot(_, isRequired = true)))
+    val awaited = answer.putArray("awaited")
+    release.awaited.foreach(awaited.add)
     val writes = answer.putArray("writes")
     effects.collect { case PutMarker(batch) =>
       release.durableWrites(batch).toSeq.sorted.foreach { case (piece, (writer, generation)) =>

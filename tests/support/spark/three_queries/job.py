@@ -31,6 +31,7 @@ WINDOW_MS = 4_000
 DELAY_MS = 1_000
 
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+MODE = "spark.penstock.commit.mode"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 STOCK = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -84,6 +85,8 @@ def source_only(job: dict[str, Any]) -> dict[str, str]:
 def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery:
     # A query takes the settings of the session as they are when it starts.
     spark.conf.set(CHANGELOG, str(name != job.get("snapshots")).lower())
+    if not job.get("plain"):
+        spark.conf.set(MODE, job.get("modes", {}).get(name, "full"))
     folder = Path(job["folder"])
     rows = source(spark, name, job)
     of_keys = transformed_totals if job.get("transform") else totals

@@ -49,6 +49,12 @@ private final class Pieces {
 
   def isAnyLost(lost: String => Boolean): Boolean = writes.keys.exists(isLost(_, lost))
 
+  /** Writers that have the piece and have not made it durable, by name. */
+  def holders(piece: String, lost: String => Boolean): Seq[String] =
+    writes.get(piece).toSeq.flatten.collect {
+      case (writer, write) if !write.isDurable && !lost(writer) => writer
+    }.sorted
+
   private def at(piece: String, writer: String): Written =
     writes.getOrElseUpdate(piece, mutable.Map.empty).getOrElseUpdate(writer, new Written)
 }
@@ -110,6 +116,9 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
       .toMap
   }
 
+  /** Names of what is waited for: effects under way, and what the next commit lacks. */
+  def awaited: Seq[String] = underWay.toSeq.map(Release.nameOf).sorted ++ lacking
+
   def on(event: Event): Seq[Effect] =
     if (stopReason.isDefined || isLate(event)) Nil
     else
@@ -141,6 +150,27 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
           underWay -= effect
           stop(reason)
       }
+
+  /** What others still owe the batch that commits next. */
+  private def lacking: Seq[String] = {
+    val number = committedTo + 1
+    val batch = batches.getOrElse(number, new Batch)
+    if (underWay(PutOffsets(number)) || underWay(commitOf(number))) Nil
+    else if (releasedTo < number) Seq(s"offsets/$number, from Spark")
+    else
+      batch.required.fold(Seq(s"commits/$number, from Spark")) { required =>
+        required.toSeq.sorted
+          .filter(batch.pieces.durableWrite(_, lost).isEmpty)
+          .map(missing(number, batch, _))
+      }
+  }
+
+  private def missing(number: Long, batch: Batch, piece: String): String = {
+    val holders = batch.pieces.holders(piece, lost)
+    val where =
+      if (holders.isEmpty) "which no executor has written" else s"held by ${holders.mkString(", ")}"
+    s"state $piece of batch $number, $where"
+  }
 
   private def isLate(event: Event): Boolean = event match {
     case PieceWritten(batch, _, _, _) => batch <= committedTo
@@ -210,5 +240,16 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   private def stop(reason: String): Seq[Effect] = {
     stopReason = Some(reason)
     Seq(Stop(reason))
+  }
+}
+
+private object Release {
+  def nameOf(effect: Effect): String = effect match {
+    case PutOffsets(batch) => s"offsets/$batch"
+    case PutMarker(batch) => s"the marker of batch $batch"
+    case PutCommit(batch) => s"commits/$batch"
+    case CopyBatch(batch) => s"the copy of batch $batch"
+    case Delete(path) => s"the delete of $path"
+    case Stop(reason) => reason
   }
 }

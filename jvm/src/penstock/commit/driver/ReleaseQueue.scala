@@ -13,31 +13,7 @@ import penstock.{Failpoint, Fenced, TryAgain}
 import penstock.commit._
 import penstock.commit.channel._
 import penstock.settings.CommitSettings
-import penstock.wire.{FileEntry, LogLimits, Snapshot}
-
-/** Where what is released goes. One method per effect; each may be called again after a failure. */
-trait Store {
-
-  /** The store in words, for the error that names who must act. */
-  def name: String
-  def putOffsets(batch: Long, bytes: Array[Byte]): Unit
-  def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit
-  def putCommit(batch: Long, bytes: Array[Byte]): Unit
-  /** Copies a marked batch, of which the writers of its state may have copied some files. */
-  def copy(batch: Long, placed: PlacedFiles): Unit
-  def delete(path: String): Unit
-}
-
-/** The files of state that their writers have copied to the location, by their paths. */
-trait PlacedFiles {
-  def has(path: String): Boolean
-
-  /** Returns when it has them all, or the limit is over. */
-  def await(paths: Seq[String], limitMs: Long): Unit
-}
-
-/** What a marker names of a batch's state, and snapshots, where the log is to keep these. */
-final case class Named(pieces: Seq[FileEntry], snapshots: Option[Seq[Snapshot]])
+import penstock.wire.{FileEntry, LogLimits}
 
 /**
  * The release queue of one run, on the driver: holds what Spark has written, asks Release what may
@@ -65,6 +41,7 @@ final class ReleaseQueue(
   val startedNs: Long = clock.nanos
 
   private val release = new Release(first, recorded, instance.isDefined, settings.behind)
+  private val patience = new Patience(query, clock, settings.stallMs)
   private val held = new ConcurrentHashMap[String, Array[Byte]]()
   private val entries = new ConcurrentHashMap[PieceDurable, Seq[FileEntry]]()
   private val placed = new ConcurrentHashMap[String, Long]()
@@ -113,6 +90,7 @@ final class ReleaseQueue(
         }
       case Took(_, stepsNs) => took(stepsNs)
       case Placed(_, batch, paths) =>
+        patience.progressed()
         paths.foreach(path => placed.put(path, batch))
         changed()
       case GaveUp(_, reason, true) => fail(new Fenced(reason))
@@ -201,7 +179,8 @@ final class ReleaseQueue(
   }
 
   private def tell(event: Event): Unit = if (!isClosed) {
-    val (works, stops) = synchronized {
+    patience.progressed()
+    val stops = synchronized {
       val asked = release.on(event)
       // Named when the marker is decided on: a late attempt may write a piece anew after that.
       asked.foreach {
@@ -211,17 +190,22 @@ final class ReleaseQueue(
         case _ =>
       }
       val reasons = asked.collect { case Stop(reason) => reason }
-      val due = if (reasons.isEmpty) asked.map(new Performing(_)) else Nil
-      underWay ++= due
-      (due, reasons)
+      if (reasons.isEmpty) underWay ++= asked.map(new Performing(_))
+      reasons
     }
     changed()
     stops.foreach(reason => fail(new TryAgain("commit_stopped", s"query $query: $reason")))
-    works.foreach { work =>
+    submitDue()
+  }
+
+  /** A thread may end before it has handed out all that was asked for: then the next one does. */
+  private def submitDue(): Unit = synchronized {
+    underWay.filterNot(_.isSubmitted).foreach { work =>
       work.effect match {
         case CopyBatch(_) | Delete(_) => followers.submit(work)
         case _ => releasers.submit(work)
       }
+      work.isSubmitted = true
     }
   }
 
@@ -233,9 +217,7 @@ final class ReleaseQueue(
   private def await(step: String)(ready: => Boolean): Unit = {
     check()
     if (!synchronized(ready)) steps.timed(step) {
-      synchronized {
-        while (!ready && failure.isEmpty) wait()
-      }
+      patience.await(this, step, release.awaited)(ready || failure.isDefined).foreach(fail)
       check()
     }
   }
@@ -266,6 +248,9 @@ final class ReleaseQueue(
 
   /** One effect, repeated until it is done or cannot be done. */
   private final class Performing(val effect: Effect) extends Retrying(settings, clock) {
+    var isSubmitted = false
+    @volatile private var isTold = false
+
     override def name: String = s"$effect of query $query"
 
     override protected def isPointless: Boolean = isClosed
@@ -276,10 +261,23 @@ final class ReleaseQueue(
       callIfAtRest()
     }
 
-    override protected def once(): Unit = {
-      steps.timed(ReleaseQueue.stepOf(effect))(put())
-      tell(Done(effect))
-    }
+    /**
+     * Nothing that it takes to do it again is forgotten before it is told: a thread may end anywhere
+     * before that, and another begins from the start.
+     */
+    override protected def once(): Unit =
+      try {
+        if (!isTold) {
+          steps.timed(ReleaseQueue.stepOf(effect))(put())
+          tell(Done(effect))
+          isTold = true
+        }
+        effect match {
+          case PutCommit(batch) => forget(batch)
+          case CopyBatch(batch) => forget(batch)
+          case _ =>
+        }
+      } finally patience.progressed() // A try that fails has a limit, and an error, of its own.
 
     override protected def giveUp(e: Throwable): Unit = {
       val reason = if (isFinal(e)) e.getMessage else untakenReason(e)
@@ -304,11 +302,11 @@ final class ReleaseQueue(
       case PutCommit(batch) =>
         Failpoint.reach("before_commit", query, batch)
         store.putCommit(batch, held.get(s"commits/$batch"))
-        forget(batch)
+        Failpoint.reach("after_commit", query, batch)
       case CopyBatch(batch) =>
         Failpoint.reach("before_copy", query, batch)
         store.copy(batch, placedFiles)
-        forget(batch)
+        Failpoint.reach("after_copy", query, batch)
       case Delete(path) =>
         Failpoint.reach("before_delete", query, ReleaseQueue.batchOf(path))
         store.delete(path)
@@ -316,6 +314,7 @@ final class ReleaseQueue(
     }
 
     private def forget(batch: Long): Unit = {
+      store.forget(batch)
       held.remove(s"offsets/$batch")
       held.remove(s"commits/$batch")
       named.remove(batch)

@@ -44,10 +44,16 @@ final class Copier(resources: ExecutorParts) extends Logging {
    * Does the work once the offsets of the batch are durable, or will never be. No thread of a pool
    * waits for that: what it waits for may need one.
    */
-  def whenReleased(run: String, batch: Long)(start: => Unit): Unit = {
-    def isReady(standing: Standing): Boolean =
-      standing.released >= batch || standing.stopped.isDefined
-    add(new Waiting(run, isReady, _ => start, () => start))
+  def whenReleased(run: String, batch: Long)(start: => Unit): Unit =
+    whenReady(run, _.released >= batch)(start)
+
+  /** The same once the location has the batch, or never will. */
+  def whenCopied(run: String, batch: Long)(start: => Unit): Unit =
+    whenReady(run, _.copied >= batch)(start)
+
+  private def whenReady(run: String, isReady: Standing => Boolean)(start: => Unit): Unit = {
+    def isOver(standing: Standing): Boolean = isReady(standing) || standing.stopped.isDefined
+    add(new Waiting(run, isOver, _ => start, () => start))
   }
 
   /** Blocks until the run is as far as asked for; throws once it releases nothing any more. */

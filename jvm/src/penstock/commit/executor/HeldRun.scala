@@ -65,6 +65,9 @@ private[commit] final class HeldRun(run: String) {
     piece.stateFile.folder == folder && piece.stateFile.batch < batch && piece.state != Durable
   }
 
+  /** Some current write is not durable yet. */
+  def isAnyLate: Boolean = currentWrites.values.exists(_.state != Durable)
+
   /** A write whose local files can be done without: the log has it. */
   def spare: Option[HeldPiece] = currentWrites.values.find { piece =>
     piece.state == Durable && piece.files.values.exists(_.isCounted)

@@ -164,6 +164,10 @@ final class HeldState(resources: ExecutorParts) extends Logging {
           s"${limitMs / 1000} s; see the driver's log for the store that does not take it")
     }
 
+  /** Returns whether nothing that this JVM wrote is still on its way, at the latest at the limit. */
+  def awaitAllDurable(limitMs: Long): Boolean =
+    resources.clock.await(this, limitMs)(!byRun.values.exists(_.isAnyLate))
+
   private def late(run: String, folder: String, batch: Long): Option[HeldPiece] =
     byRun.get(run).flatMap(_.late(folder, batch))
 

@@ -7,16 +7,18 @@ import penstock.commit.Retrying
 import penstock.commit.channel.{MadeDurable, NotReleasing, Placed, Standing}
 import penstock.settings.CommitSettings
 
-/** Copies the files of a piece to the checkpoint location, each whole or not at all. */
+/**
+ * Copies the files of a piece to the checkpoint location, each whole or not at all; returns those
+ * that are there. None of a piece that is over in the meantime: its local files are gone.
+ */
 private object StateCopies {
-  def copy(piece: HeldPiece): Seq[String] = piece.files.values.toSeq.flatMap { file =>
-    file.local.map { local =>
-      piece.enter(isSuperseded = !piece.state.isCurrent) {
-        WholeFile.copy(piece.location, local, file.path)
-      }
-      file.stateFile.relative
+  def copy(piece: HeldPiece): Seq[String] = for {
+    file <- piece.files.values.toSeq
+    local <- file.local.toSeq
+    if piece.enter(isSuperseded = !piece.state.isCurrent) {
+      WholeFile.copy(piece.location, local, file.path)
     }
-  }
+  } yield file.stateFile.relative
 }
 
 /** Without a log, or for a large piece: the copy in the location is what makes it durable. */
@@ -41,14 +43,18 @@ private[commit] final class CopyingState(
       resources.heldState.tell(piece, HeldPieceEvent.CopyEnded)
     }
     Failpoint.reach("after_state", standing.query, batch)
-    // The driver first: it must hear of it, however often it takes to tell it.
+    // One that is over was not copied, or not all of it.
+    if (piece.state == HeldPieceState.Copied) acknowledge()
+  }
+
+  /** The driver first: it must hear of it, however often it takes to tell it. */
+  private def acknowledge(): Unit =
     resources.releases.ask(MadeDurable(piece.run, Seq(piece.durable(Nil)))) match {
       case now: Standing =>
         resources.heldState.tell(piece, HeldPieceEvent.DurableInLocation)
         resources.heldState.batchesCopied(piece.run, now)
       case NotReleasing => resources.forgetRun(piece.run)
     }
-  }
 
   override protected def giveUp(e: Throwable): Unit = {
     val reason = s"$name to ${piece.files.values.head.path.getParent} failed: ${e.getMessage}. " +

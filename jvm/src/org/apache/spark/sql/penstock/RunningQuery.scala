@@ -11,8 +11,9 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, TransformWithState, Tr
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
-import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
+import org.apache.spark.sql.execution.streaming.runtime.{AsyncProgressTrackingMicroBatchExecution, FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.sources.{ForeachBatchSink, RatePerMicroBatchStream, RateStreamMicroBatchStream}
 import org.apache.spark.sql.internal.SQLConf
@@ -77,9 +78,16 @@ object RunningQuery {
     planned <- Option(execution.lastExecution).toSeq
     operator <- planned.executedPlan.collect { case writer: StateStoreWriter => writer }
     info <- operator.stateInfo.toSeq
-    partition <- 0 until info.numPartitions
+    partition <- 0 until partitionsOf(operator)
     store <- operator.stateStoreNames
   } yield (info.operatorId, partition, store)
+
+  /**
+   * In how many partitions an operator runs. Not always as many as its state may have, which is
+   * what `stateInfo` tells: a global aggregate or limit gets all rows in one.
+   */
+  private def partitionsOf(operator: StateStoreWriter): Int =
+    operator.children.head.outputPartitioning.numPartitions
 
   /** Ends the jobs of a run, whose results can no longer be committed. */
   def cancelJobs(run: String, why: String): Unit =
@@ -96,6 +104,17 @@ object RunningQuery {
       case join: Join => join.left.isStreaming && join.right.isStreaming && joinVersion >= 4
       case _ => false
     }
+  }
+
+  /**
+   * Why Spark does not write offsets and commit of every batch of a query, one after the other, if
+   * it does not.
+   */
+  def reasonForGaps(query: String): Option[String] = execution(query).flatMap { running =>
+    if (running.trigger.isInstanceOf[RealTimeTrigger]) Some("Real-Time Mode")
+    else
+      Option.when(running.isInstanceOf[AsyncProgressTrackingMicroBatchExecution])(
+        "the option asyncProgressTrackingEnabled")
   }
 
   /** A setting of the query whose stream thread is calling, and of no other. */

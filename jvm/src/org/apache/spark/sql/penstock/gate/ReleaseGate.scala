@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.datasources.v2.V2TableWriteExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.penstock.SinkKind
@@ -23,7 +24,7 @@ import penstock.settings.CommitSettings
 object GateRule extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = {
     val isBatch = plan.exists(_.isInstanceOf[StateStoreWriter])
-    if (!isBatch || plan.exists(_.isInstanceOf[ReleaseGateExec])) plan
+    if (!isBatch || writesItself(plan) || plan.exists(_.isInstanceOf[ReleaseGateExec])) plan
     else
       Gate.forThisThread match {
         case Some(gate) =>
@@ -32,6 +33,13 @@ object GateRule extends Rule[SparkPlan] {
         case None => plan
       }
   }
+
+  /**
+   * Whether the plan ends in a write of its own, into a sink of Spark's newer interface. A gate
+   * around that would come after the write, and there is nothing to gate before it: the offsets of
+   * such a batch are durable before it is planned, and it is never skipped when it is run again.
+   */
+  private def writesItself(plan: SparkPlan): Boolean = plan.isInstanceOf[V2TableWriteExec]
 
   /**
    * Whether the sink may do nothing about a batch that it has when the batch is run again. Then

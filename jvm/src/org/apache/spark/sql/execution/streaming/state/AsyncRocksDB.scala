@@ -3,7 +3,6 @@
 package org.apache.spark.sql.execution.streaming.state
 
 import java.io.File
-import java.util.concurrent.CountDownLatch
 
 import scala.util.control.NonFatal
 
@@ -13,7 +12,8 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import penstock.{Failpoint, TryAgain}
 import penstock.checkpoint.location.{StateFile, StoreName}
-import penstock.commit.{Retrying, Work}
+import penstock.commit.{Work, Workers}
+import penstock.commit.channel.{HowFar, NotReleasing, Standing}
 import penstock.commit.executor.Expected
 import penstock.commit.jvm.JvmResources
 import penstock.settings.{CommitSettings, Mode}
@@ -62,7 +62,8 @@ private[state] final class AsyncRocksDB(
   @volatile private var last: Option[Committing] = None
   @volatile private var lastMetrics: Option[RocksDBMetrics] = None
   @volatile private var committer: Option[Thread] = None
-  @volatile private var upload: Option[Uploading] = None
+  @volatile private var upload: Option[SnapshotUpload] = None
+  @volatile private var laterUpload: Option[SnapshotUpload] = None
   @volatile private var compaction = Compaction(0, 0)
 
   override def load(
@@ -114,21 +115,35 @@ private[state] final class AsyncRocksDB(
     last.foreach(_.await())
     // What is uploaded is in a folder that ends with this store.
     upload.foreach(_.await())
+    laterUpload.foreach(_.dropUnlessBegun())
+    laterUpload.foreach(_.await())
     super.close()
   }
 
-  /** Called by a commit when its LSM checkpoint is taken, and by Spark's maintenance. */
+  /**
+   * Called by a commit when its LSM checkpoint is taken, and by Spark's maintenance, whose few
+   * threads serve the stores of all queries: these wait for no batch.
+   */
   override private[sql] def uploadSnapshot(snapshot: RocksDB.RocksDBSnapshot): Unit =
     if (committer.contains(Thread.currentThread())) {
       Failpoint.reach("in_commit", run, snapshot.version - 1)
       if (settings.pauseCompaction) internals.allowCompaction(true)
       val announced = last.filter(_.version == snapshot.version).flatMap(_.expected)
       val expected = announced.orElse(expectSnapshot(snapshot.version, snapshot.uniqueId))
-      val work = new Uploading(snapshot, expected)
+      val work = uploadOf(snapshot, expected, isNeeded = true)
       upload = Some(work)
-      val uploaders = resources.pools.uploaders(StoreName.of(new Path(dfsRootDir)), hadoopConf)
       resources.copier.whenReleased(run, snapshot.version - 1)(uploaders.submit(work))
-    } else resources.heldState.upload(None)(super.uploadSnapshot(snapshot))
+    } else if (!isHeldBack || isCopied(snapshot.version - 1)) {
+      resources.heldState.upload(None)(super.uploadSnapshot(snapshot))
+    } else {
+      laterUpload.foreach(_.dropUnlessBegun())
+      val work = uploadOf(snapshot, None, isNeeded = false)
+      laterUpload = Some(work)
+      resources.copier.whenCopied(run, snapshot.version - 1)(uploaders.submit(work))
+    }
+
+  private def uploaders: Workers =
+    resources.pools.uploaders(StoreName.of(new Path(dfsRootDir)), hadoopConf)
 
   /**
    * The driver is told before Spark is that this attempt has written the version: a batch must not
@@ -147,6 +162,19 @@ private[state] final class AsyncRocksDB(
   }
 
   private def uploadNow(snapshot: RocksDB.RocksDBSnapshot): Unit = super.uploadSnapshot(snapshot)
+
+  private def uploadOf(
+      snapshot: RocksDB.RocksDBSnapshot,
+      expected: Option[Expected],
+      isNeeded: Boolean): SnapshotUpload =
+    new SnapshotUpload(loggingId, run, settings, snapshot, expected)(
+      uploadNow,
+      (work, e) => if (isNeeded) giveUp(work, e) else logWarning(s"$work of $loggingId failed", e))
+
+  private def isCopied(batch: Long): Boolean = resources.releases.ask(HowFar(run)) match {
+    case standing: Standing => standing.copied >= batch
+    case NotReleasing => false
+  }
 
   private def commitNow(forceSnapshot: Boolean): Unit = {
     super.commit(forceSnapshot)
@@ -288,9 +316,7 @@ private[state] final class AsyncRocksDB(
       notifyAll()
     }
 
-    def await(): Unit = synchronized {
-      while (!isDone) wait()
-    }
+    def await(): Unit = if (!isOver(settings.stallMs)) throw LateWork.error(name, loggingId, settings.stallMs)
 
     def isOver(limitMs: Long): Boolean = resources.clock.await(this, limitMs)(isDone)
 
@@ -298,46 +324,6 @@ private[state] final class AsyncRocksDB(
       throw new TryAgain("commit_failed", s"$name failed: ${e.getMessage}", e)
     }
   }
-
-  /**
-   * Spark deletes the LSM checkpoint after one try, so each try is given one that it cannot. It is
-   * deleted when the upload is over, and not when its thread is: the heartbeat has it done again.
-   */
-  private final class Uploading(snapshot: RocksDB.RocksDBSnapshot, expected: Option[Expected])
-      extends Retrying(settings, resources.clock) {
-    private val over = new CountDownLatch(1)
-    private val kept = keeping(snapshot)
-
-    override def name: String = s"upload of snapshot ${snapshot.version}"
-
-    /** Of a run that is over nothing more is released: a try could only fail. */
-    override protected def isPointless: Boolean = !resources.questions.goesOn(run)
-
-    override protected def once(): Unit = {
-      Failpoint.reach("before_snapshot", run, snapshot.version - 1)
-      // What a try before this one wrote beside the files it was to upload.
-      new File(snapshot.checkpointDir, "metadata").delete()
-      resources.steps.timed(run, "upload")(resources.heldState.upload(expected)(uploadNow(kept)))
-    }
-
-    override protected def giveUp(e: Throwable): Unit = AsyncRocksDB.this.giveUp(name, e)
-
-    override def perform(): Unit = {
-      super.perform()
-      if (isPointless) resources.forgetRun(run)
-      snapshot.close()
-      over.countDown()
-    }
-
-    def await(): Unit = over.await()
-  }
-
-  private def keeping(of: RocksDB.RocksDBSnapshot): RocksDB.RocksDBSnapshot =
-    new RocksDB.RocksDBSnapshot(
-      of.checkpointDir, of.version, of.numKeys, of.numInternalKeys, of.columnFamilyMapping,
-      of.maxColumnFamilyId, of.dfsFileSuffix, of.fileMapping, of.uniqueId) {
-      override def close(): Unit = ()
-    }
 
   private val NsInMs = 1000000L
   private val StateBefore = "wait for the state before"
