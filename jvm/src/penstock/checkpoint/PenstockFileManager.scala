@@ -44,7 +44,11 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
           case Some((run, stateFile)) if stateFile.isSnapshot =>
             resources.heldState.createSnapshot(run, file, stateFile, files, conf)
           case Some((run, stateFile)) => resources.heldState.create(run, file, stateFile, files, conf)
-          case None => files.createAtomic(file, overwrite || SinkLog.isRunAgain(file))
+          case None =>
+            SinkLog.firstEntry(files, file) match {
+              case Some(first) => new SecondEntry(files, first, file, conf)
+              case None => files.createAtomic(file, overwrite)
+            }
         }
     }
 

@@ -54,8 +54,7 @@ object Gate {
 
   private def writesToLog(run: QueryRun): Boolean = run.queue.exists(_.instance.isDefined)
 
-  private def isGated(run: QueryRun): Boolean =
-    run.mode == Mode.Full && run.queue.isDefined && !writesToLog(run)
+  private def isGated(run: QueryRun): Boolean = run.queue.isDefined && !writesToLog(run)
 
   /** Sinks with which the gate has passed its crash tests; offsets of others are synchronous. */
   private def isSinkKnown(run: QueryRun): Boolean =

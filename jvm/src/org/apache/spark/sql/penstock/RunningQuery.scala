@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, TransformWithState, Tr
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
-import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.operators.stateful.{StatefulOperatorStateInfo, StateStoreWriter}
 import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.sources.{ForeachBatchSink, RatePerMicroBatchStream, RateStreamMicroBatchStream}
@@ -80,6 +80,12 @@ object RunningQuery {
     partition <- 0 until info.numPartitions
     store <- operator.stateStoreNames
   } yield (info.operatorId, partition, store)
+
+  /** Whether the query has state, and in checkpoint format 2: under ids of each batch. */
+  def keepsStateIds(query: String): Boolean = stores(query).nonEmpty && execution(query).exists {
+    running => StatefulOperatorStateInfo.enableStateStoreCheckpointIds(
+      running.sparkSessionForStream.sessionState.conf)
+  }
 
   /** Ends the jobs of a run, whose results can no longer be committed. */
   def cancelJobs(run: String, why: String): Unit =
