@@ -9,7 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{Join, TransformWithState, TransformWithStateInPySpark}
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
 import org.apache.spark.sql.execution.streaming.operators.stateful.{StatefulOperatorStateInfo, StateStoreWriter}
 import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
@@ -41,6 +41,15 @@ object RunningQuery {
       case relation: StreamingExecutionRelation => relation.source
     }
   }
+
+  /**
+   * How far the batch that runs now reads each stream of the log. Where several sources read one
+   * stream it is the least: after a crash the query reads on from there.
+   */
+  def positionsRead(query: String): Map[String, Long] = execution(query).toSeq
+    .flatMap(_.availableOffsets.toSeq)
+    .collect { case (source: LogSource, end) => source.positionIn(end) }
+    .groupMapReduce(_._1)(_._2)(math.min)
 
   /** Whether our log is all that the query reads. */
   def readsOnlyFromLog(query: String): Boolean = {
@@ -132,7 +141,11 @@ object RunningQuery {
 }
 
 /** A source that reads the log. */
-trait LogSource
+trait LogSource {
+
+  /** The stream and the position in it that an offset of this source tells. */
+  def positionIn(offset: Offset): (String, Long)
+}
 
 /** A sink that writes to the log. */
 trait LogSink
