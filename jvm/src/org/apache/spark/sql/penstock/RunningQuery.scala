@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, TransformWithState, Tr
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
+import org.apache.spark.sql.execution.streaming.Sink
 import org.apache.spark.sql.execution.streaming.operators.stateful.{StatefulOperatorStateInfo, StateStoreWriter}
 import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
@@ -63,6 +64,16 @@ object RunningQuery {
     case Some(_: FileStreamSink) => SinkKind.Files
     case Some(_: ForeachBatchSink[_]) => SinkKind.ForeachBatch
     case _ => SinkKind.Other
+  }
+
+  /**
+   * The class of the query's sink, if it may do nothing about a batch that it has when the batch is
+   * run again. One that Spark hands a whole batch to may, as Delta's does. Spark's own two do not:
+   * SinkLog sees to the file sink, and a function for foreachBatch must compute its batch.
+   */
+  def skippingSink(query: String): Option[String] = execution(query).map(_.sink).collect {
+    case sink: Sink if !sink.isInstanceOf[FileStreamSink] && !sink.isInstanceOf[ForeachBatchSink[_]] =>
+      sink.getClass.getName
   }
 
   /**
