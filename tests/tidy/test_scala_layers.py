@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "settings": {"words"},
     "spark": {"words"},
     "client": BASE,
-    "checkpoint.location": {"words"},
+    "checkpoint.location": {"words", "settings"},
     "commit": {"words", "settings"},
     "commit.channel": {"commit", "wire"},
     "commit.driver": {*BASE, "commit", "commit.channel"},

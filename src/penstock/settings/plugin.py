@@ -70,6 +70,14 @@ COMMIT_AWAIT_COMPACTION = Setting(
     None, False,
 )  # fmt: skip
 
+CHECKPOINT_FILE_MANAGER = Setting(
+    f"{PREFIX}checkpoint.fileManagerClass",
+    "class of the checkpoint file manager that writes to the location, where Spark's own does not "
+    "serve ([docs/commit.md](commit.md#object-stores)); none: Spark's own. `penstock.attach` moves "
+    "a class here that `spark.sql.streaming.checkpointFileManagerClass` names",
+    None, None,
+)  # fmt: skip
+
 LOCAL_DIR = Setting(
     f"{PREFIX}local.dir",
     "folder where state files wait until they are durable; none: Spark's own. Each process makes a "
@@ -95,6 +103,7 @@ SESSION_SETTINGS = (
     COMMIT_BEHIND,
     COMMIT_SNAPSHOTS,
     COMMIT_AWAIT_COMPACTION,
+    CHECKPOINT_FILE_MANAGER,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,
 )

@@ -96,11 +96,11 @@ def attach(
 ) -> SparkSession.Builder:
     """Add the plug-in to a builder, and the address of a server if one is known.
 
-    Appends to `spark.jars`, and sets the checkpoint file manager; refuses where that would replace
-    one of yours. Without a server the plug-in still serves checkpoints; `data` asks for the running
-    server of that folder and fails without one. Call `verify(spark)` once Spark has started. On a
-    shared machine mind that Spark puts builder options, the token among them, on the command line
-    of its JVM; `session` does not.
+    Appends to `spark.jars`, and puts our checkpoint file manager before the one that is set, which
+    then does for ours what it does for Spark. Without a server the plug-in still serves
+    checkpoints; `data` asks for the running server of that folder and fails without one. Call
+    `verify(spark)` once Spark has started. On a shared machine mind that Spark puts builder
+    options, the token among them, on the command line of its JVM; `session` does not.
     """
     need_pyspark()
     from penstock.spark import jvm
@@ -110,12 +110,6 @@ def attach(
     if jvm.is_running():
         jvm.check_loaded(_how_to_start(str(jar.path)))
     user_conf = {**defaults(), **_options(builder)}
-    if user_conf.get(FILE_MANAGER_KEY, FILE_MANAGER) != FILE_MANAGER:
-        raise BadCall(
-            f"{FILE_MANAGER_KEY} is {user_conf[FILE_MANAGER_KEY]} already; one class serves all "
-            f"files of a checkpoint, so unset it or leave penstock out",
-            code="other_file_manager",
-        )
     if "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", "").split() and not jvm.is_running():
         raise BadCall(
             "PYSPARK_SUBMIT_ARGS holds --jars, which hides spark.jars; "
@@ -126,9 +120,9 @@ def attach(
         "spark.jars": appended(user_conf.get("spark.jars"), str(jar.path)),
         "spark.plugins": appended(user_conf.get("spark.plugins"), PLUGIN),
         "spark.sql.extensions": appended(user_conf.get("spark.sql.extensions"), EXTENSIONS),
-        FILE_MANAGER_KEY: FILE_MANAGER,
         **_connection_settings(url, token, ca, data),
         **_state_store_settings(user_conf),
+        **_file_manager_settings(user_conf),
     }
     cores = local_cores(user_conf.get("spark.master"), os.cpu_count() or 1)
     if cores is not None:
@@ -227,6 +221,15 @@ def _state_store_settings(user_conf: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
     return {key: value for key, value in settings.items() if key not in user_conf}
+
+
+def _file_manager_settings(user_conf: Mapping[str, str]) -> dict[str, str]:
+    """Ours, and behind it the one that the user has set."""
+    settings = {FILE_MANAGER_KEY: FILE_MANAGER}
+    theirs = user_conf.get(FILE_MANAGER_KEY, FILE_MANAGER)
+    if theirs != FILE_MANAGER:
+        settings[plugin.CHECKPOINT_FILE_MANAGER.name] = theirs
+    return settings
 
 
 def _how_to_start(jar: str) -> str:

@@ -21,6 +21,8 @@ object Keys {
   val CommitAwaitCompaction: FlagKey =
     new FlagKey(Prefix + "commit.awaitCompaction", false, BadSetting)
 
+  val CheckpointFileManager: TextKey = text("checkpoint.fileManagerClass")
+
   val LocalDir: TextKey = text("local.dir")
   val LocalMaxBytes: NumberKey = number("local.maxBytes", 1L << 30, "bytes")
 
@@ -29,7 +31,7 @@ object Keys {
 
   val all: Seq[Key[_]] = ofConnection ++ Seq(
     CommitMode, CommitRetrySeconds, CommitBehind, CommitThreads, CommitSnapshots,
-    CommitAwaitCompaction, LocalDir, LocalMaxBytes)
+    CommitAwaitCompaction, CheckpointFileManager, LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)
