@@ -25,6 +25,7 @@ TOGETHER = (
 )
 GROUPS = (
     *("store", "version", "metric", "column family", "fault", "zombie", "held"),
+    "arrival",
     *("dead thread", "local space", "compaction", "piece life", "run", "retry"),
 )
 
