@@ -17,7 +17,7 @@ final class LocationStore(root: Path, first: Long) extends Store {
   val wrong = new ConcurrentLinkedQueue[String]()
   private var heldFrom = Long.MaxValue
 
-  /** From now on the offsets of `batch` and of later ones do not become durable. */
+  /** From now on nothing of `batch` and of later ones comes here. */
   def hold(batch: Long): Unit = synchronized { heldFrom = batch }
 
   def letGo(): Unit = synchronized {
@@ -25,12 +25,14 @@ final class LocationStore(root: Path, first: Long) extends Store {
     notifyAll()
   }
 
+  private def awaitLetGo(batch: Long): Unit = synchronized {
+    while (batch >= heldFrom) wait()
+  }
+
   override def name: String = s"the test's location $root"
 
   override def putOffsets(batch: Long, bytes: Array[Byte]): Unit = {
-    synchronized {
-      while (batch >= heldFrom) wait()
-    }
+    awaitLetGo(batch)
     if (batch > first && !has(s"commits/${batch - 1}")) wrong.add(s"offsets/$batch came too early")
     write(s"offsets/$batch", bytes)
   }
@@ -47,11 +49,11 @@ final class LocationStore(root: Path, first: Long) extends Store {
     write(s"commits/$batch", bytes)
   }
 
-  override def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit =
-    throw new IllegalStateException("there is no log here")
+  /** The log is elsewhere, and takes every marker. */
+  override def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit = ()
 
-  override def copy(batch: Long, placed: PlacedFiles): Unit =
-    throw new IllegalStateException("there is no log here")
+  /** Nothing of a batch that the log has comes here, and what is held is waited for. */
+  override def copy(batch: Long, placed: PlacedFiles): Unit = awaitLetGo(batch)
 
   override def delete(path: String): Unit = Files.delete(root.resolve(path))
 

@@ -41,6 +41,7 @@ object Main {
     "fault" -> FaultCases,
     "zombie" -> ZombieCases,
     "held" -> HeldCases,
+    "arrival" -> ArrivalCases,
     "dead thread" -> DeadThreadCases,
     "local space" -> LocalSpaceCases,
     "compaction" -> CompactionCases,

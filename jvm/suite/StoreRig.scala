@@ -12,8 +12,10 @@ import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.penstock.RunningQuery
 import org.apache.spark.sql.types.StructType
 
+import penstock.checkpoint.PenstockFileManager
 import penstock.checkpoint.location.StateFile
 import penstock.commit.driver.ReleaseQueue
 import penstock.commit.executor.Expected
@@ -62,6 +64,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
   private var pauseCompaction = false
   private var checksums = true
   private var checksumThreads = 4
+  private var server: Option[String] = None
   start(0)
 
   private def resources: JvmResources = JvmResources.here
@@ -183,19 +186,29 @@ final class StoreRig(val variant: Variant, folder: Path) {
   /** A new run, in which a write that fails is given up after a second. */
   def restartImpatient(): Unit = restartWith(retrySeconds = 1)
 
-  /** A new run with other limits. */
+  /** A new run with other limits; `server` is the address of its log. */
   def restartWith(
+      server: Option[String] = None,
       retrySeconds: Int = 20,
       localBytes: Long = 1L << 30,
       localFolder: String = "held",
       awaitCompaction: Boolean = false,
       pauseCompaction: Boolean = false): Unit = {
+    this.server = server
     this.awaitCompaction = awaitCompaction
     this.pauseCompaction = pauseCompaction
     this.localFolder = localFolder
     this.retrySeconds = retrySeconds
     this.localBytes = localBytes
     restart()
+  }
+
+  /** A file of the checkpoint, as an executor that has not written it opens it. */
+  def open(path: String): Array[Byte] = {
+    val conf = hadoopConf
+    conf.set(RunningQuery.RunIdKey, run.toString)
+    val file = new HadoopPath(s"${root.toUri}/$path")
+    Using.resource(new PenstockFileManager(file.getParent, conf).open(file))(_.readAllBytes())
   }
 
   /** From now on files of state have checksums, or none; `threads` write the files of a store. */
@@ -287,7 +300,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
     val store = new LocationStore(root, first)
     stores += store
     val made = new ReleaseQueue(
-      "query", run.toString, None, first, false, store,
+      "query", run.toString, server.map(_ => 1L), first, false, store,
       resources.pools.releasers("suite", hadoopConf), resources.pools.followers("suite", hadoopConf),
       new CommitSettings(hadoopConf), resources.changes, _ => ())
     resources.releases.started(made, isActive = _ => true)
@@ -330,6 +343,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
       conf.set(s"fs.$scheme.faults", script(scheme).toString)
       conf.setBoolean(s"fs.$scheme.impl.disable.cache", true)
     }
+    server.foreach(conf.set(Keys.Url.name, _))
     conf.set(Keys.CommitRetrySeconds.name, retrySeconds.toString)
     conf.set(Keys.LocalMaxBytes.name, localBytes.toString)
     conf.setBoolean(Keys.CommitAwaitCompaction.name, awaitCompaction)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from support.servers.processes import wait_until
-from support.spark.take_over.job import CLEANED, NO_DATA, VARIANTS
+from support.spark.take_over.job import CLEANED, NO_DATA, SKIPPING, VARIANTS
 from support.spark.take_over.run import TakenOver
 from support.spark.three_queries.expected import windows_closed_by
 from support.spark.three_queries.run import START_S, latest
@@ -26,13 +26,13 @@ def test_a_checkpoint_of_spark_alone_is_taken_over_and_given_back(tmp_path: Path
     files = 8
     job = TakenOver(tmp_path / "job", files)
     job.give(range(5))
-    job.kill_within(job.start(plain=True), 4, set())
+    job.kill_within(job.start(plain=True), 4, set(), frozenset())
 
     job.give(range(5, 6))
     # The source may delete what batch 5 has read when the next one is cut: so none is.
     job.give(range(6, 7), CLEANED)
     held = {name for name, mode in FIRST_MODES.items() if mode != "sync"}
-    job.kill_within(job.start("before_commit@5", modes=FIRST_MODES), 5, held)
+    job.kill_within(job.start("before_commit@5", modes=FIRST_MODES), 5, held, SKIPPING)
     assert job.given(CLEANED, 5).exists()
     left = set(job.local.iterdir())
     assert left

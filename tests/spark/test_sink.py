@@ -58,6 +58,33 @@ def test_append_mode_makes_the_stream_and_shows_every_row_once(
     assert marker["lsn"] == client.position(made)
 
 
+def test_the_marker_names_the_least_position_of_two_sources_over_one_stream(
+    spark: SparkSession, client: Client, fresh: Fresh, checkpoint: str
+) -> None:
+    """The second source reads all of the stream in the first batch, and nothing in the others.
+
+    batch               0    1    2
+    the first ends at   1    2    3
+    the second          3    3    3
+    """
+    given, made = fresh("given"), fresh("made")
+    client.create(given, "n bigint")
+    ends = [client.append(given, pa.table({"n": [n]})).position for n in range(3)]
+
+    def union() -> DataFrame:
+        slow = spark.readStream.format("penstock").option("maxRowsPerTrigger", 1).load(given)
+        return slow.union(spark.readStream.format("penstock").load(given))
+
+    query = run(union(), made, checkpoint)
+    assert [m["positions"] for m in client.markers(str(query.id))] == [{given: p} for p in ends]
+    more = [client.append(given, pa.table({"n": [n]})).position for n in range(3, 6)]
+    run(union(), made, checkpoint)
+    assert [m["positions"] for m in client.markers(str(query.id), after_batch=2)] == [
+        {given: p} for p in more
+    ]
+    assert Counter(client.read(made)["n"].to_pylist()) == Counter([*range(6), *range(6)])
+
+
 def test_the_marker_carries_the_bytes_of_the_commit_file(
     spark: SparkSession, client: Client, fresh: Fresh, checkpoint: str
 ) -> None:

@@ -26,7 +26,7 @@ TOGETHER = (
 GROUPS = (
     *("store", "version", "metric", "column family", "fault", "zombie", "held"),
     *("dead thread", "local space", "compaction", "piece life", "limits", "news", "isolation"),
-    *("run", "retry", "stall"),
+    *("arrival", "run", "retry", "stall"),
 )
 
 

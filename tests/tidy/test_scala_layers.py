@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "settings": {"words"},
     "spark": {"words"},
     "client": BASE,
-    "checkpoint.location": {"words"},
+    "checkpoint.location": {"words", "settings"},
     "observe": {"client", "wire"},
     "commit": {"words", "settings"},
     "commit.channel": {"commit", "wire"},

@@ -26,7 +26,8 @@ class Question(msgspec.Struct, frozen=True):
     """How far may the next batch read `input`? Asked by a run of a query, or by anyone.
 
     The streams are held for a run, and for nobody else. While neither the input nor one of `others`
-    has anything new the answer is held, for `wait_s` at most.
+    has anything new the answer is held, for `wait_s` at most. Several sources of a query may read
+    one stream, each on its own: `source` is the number of the one that asks.
     """
 
     input: Input
@@ -34,6 +35,7 @@ class Question(msgspec.Struct, frozen=True):
     run: QueryRun | None = None
     others: tuple[Input, ...] = ()
     wait_s: float = 0.0
+    source: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -2,7 +2,9 @@
 
 The log keeps a position for each query and input, so that nothing is trimmed which the query would
 read again after a crash. When a query asks what follows the end of batch i, batch i - 2 is
-committed, and no more is certain: so the position kept is the third last one it asked about.
+committed, and no more is certain: so the position kept is the third last one it asked about. Where
+several of its sources read one stream, the third last of each counts, and the least of these is
+kept.
 """
 
 from __future__ import annotations
@@ -33,11 +35,25 @@ class Asker(NamedTuple):
 
 @dataclass
 class _AskedPositions:
-    """The positions asked about last, oldest first, and when one was kept."""
+    """The positions each source asked about last, oldest first, and when one was kept."""
 
-    asked: list[Lsn] = field(default_factory=list)
+    kept_at_s: float
+    asked: dict[int, list[Lsn]] = field(default_factory=dict)
     kept: Lsn | None = None
-    kept_at_s: float = 0.0
+
+    def add(self, source: int, after: Lsn) -> None:
+        asked = self.asked[source]
+        if after < asked[-1]:
+            self.asked[source] = [after]
+        elif after > asked[-1]:
+            self.asked[source] = [*asked, after][-LAG:]
+
+    def safe(self) -> Lsn | None:
+        """A position up to which every source's batches are committed; None if that is unknown."""
+        histories = self.asked.values()
+        if any(len(asked) < LAG for asked in histories):
+            return None
+        return min(asked[0] for asked in histories)
 
 
 class ReadPositions:
@@ -51,26 +67,25 @@ class ReadPositions:
         self._clock = clock
         self._positions: OrderedDict[Asker, _AskedPositions] = OrderedDict()
 
-    def is_known(self, asker: Asker) -> bool:
-        return asker in self._positions
+    def is_known(self, asker: Asker, source: int = 0) -> bool:
+        history = self._positions.get(asker)
+        return history is not None and source in history.asked
 
-    def registered(self, asker: Asker, after: Lsn) -> None:
-        """The log holds the stream for the query; it asks about `after` now."""
-        self._positions[asker] = _AskedPositions([after], None, self._clock.monotonic_s())
+    def registered(self, asker: Asker, after: Lsn, source: int = 0) -> None:
+        """The log holds the stream for the query, of which a source asks about `after` now."""
+        fresh = _AskedPositions(self._clock.monotonic_s())
+        self._positions.setdefault(asker, fresh).asked[source] = [after]
         if len(self._positions) > POSITIONS_MAX:
             self._positions.popitem(last=False)
 
-    def asked(self, asker: Asker, after: Lsn) -> MovePosition | None:
+    def asked(self, asker: Asker, after: Lsn, source: int = 0) -> MovePosition | None:
         """What to keep in the log now, if anything; the caller need not wait for it."""
         history = self._positions[asker]
         self._positions.move_to_end(asker)
-        if after < history.asked[-1]:
-            history.asked = [after]
-        elif after > history.asked[-1]:
-            history.asked = [*history.asked, after][-LAG:]
+        history.add(source, after)
         now_s = self._clock.monotonic_s()
         passed_s = now_s - history.kept_at_s
-        safe = history.asked[0] if len(history.asked) == LAG else None
+        safe = history.safe()
         is_news = safe is not None and safe != history.kept
         if passed_s < (KEEP_S if is_news else HEARD_S):
             return None

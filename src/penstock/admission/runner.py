@@ -55,13 +55,13 @@ class AdmissionRunner:
         asker = Asker(run.query, run.instance, question.input.stream)
         with self._log.reading() as view:
             check_instance(view, run.query, run.instance)
-        if not self._positions.is_known(asker):
+        if not self._positions.is_known(asker, question.source):
             register = Register("query", asker.query, asker.stream, after)
             consumer: ConsumerRecord = await self._run(register)
             if after < consumer.position:
                 await self._run(MovePosition("query", asker.query, (Move(asker.stream, after),)))
-            self._positions.registered(asker, after)
-        elif (move := self._positions.asked(asker, after)) is not None:
+            self._positions.registered(asker, after, question.source)
+        elif (move := self._positions.asked(asker, after, question.source)) is not None:
             self._run_unawaited(move)
 
     async def _run(self, operation: Operation) -> Any:

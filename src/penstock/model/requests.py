@@ -14,6 +14,7 @@ NUMBER_MAX = (1 << 63) - 1
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
+SourceNumber = Annotated[int, msgspec.Meta(ge=0, le=999)]
 
 
 class StreamBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,11 +66,15 @@ class OtherStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: Number
 
 
-class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The question how far the next batch may read one input of a query."""
+class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The question how far the next batch may read one input of a query.
+
+    `source` is the number of the source that asks, where several of the query read one stream.
+    """
 
     stream: str
     after: Number
+    source: SourceNumber = 0
     query: str | None = None
     instance: Number | None = None
     rows_max: Positive | None = None

@@ -105,6 +105,14 @@ BATCH_SWITCHES = Setting(
     None, True,
 )  # fmt: skip
 
+CHECKPOINT_FILE_MANAGER = Setting(
+    f"{PREFIX}checkpoint.fileManagerClass",
+    "class of the checkpoint file manager that writes to the location, where Spark's own does not "
+    "serve ([docs/commit.md](commit.md#object-stores)); none: Spark's own. `penstock.attach` moves "
+    "a class here that `spark.sql.streaming.checkpointFileManagerClass` names",
+    None, None,
+)  # fmt: skip
+
 LOCAL_DIR = Setting(
     f"{PREFIX}local.dir",
     "folder where state files wait until they are durable; none: Spark's own. Each process makes a "
@@ -135,6 +143,7 @@ SESSION_SETTINGS = (
     COMMIT_PAUSE_COMPACTION,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
+    CHECKPOINT_FILE_MANAGER,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,
 )

@@ -101,12 +101,12 @@ def attach(
 ) -> SparkSession.Builder:
     """Add the plug-in to a builder, and the address of a server if one is known.
 
-    Appends to `spark.jars`, and sets the checkpoint file manager; refuses where that would replace
-    one of yours. Settings that you have made stay, here and in spark-defaults.conf. Without a
-    server the plug-in still serves checkpoints; `data` asks for the running server of that folder
-    and fails without one. Call `verify(spark)` once Spark has started. The token of the server is
-    handed to a JVM that is yet to start by this process's environment, not by the builder, whose
-    options anybody can read on the JVM's command line.
+    Appends to `spark.jars`, and puts our checkpoint file manager before the one that is set, which
+    then does for ours what it does for Spark. Settings that you have made stay, here and in
+    spark-defaults.conf. Without a server the plug-in still serves checkpoints; `data` asks for the
+    running server of that folder and fails without one. Call `verify(spark)` once Spark has
+    started. The token of the server is handed to a JVM that is yet to start by this process's
+    environment, not by the builder, whose options anybody can read on the JVM's command line.
     """
     need_pyspark()
     from penstock.spark import jvm
@@ -130,12 +130,6 @@ def _attach(
     if jvm.is_running():
         jvm.check_loaded(_how_to_start(str(jar.path)))
     user_conf = {**defaults(), **_options(builder)}
-    if user_conf.get(FILE_MANAGER_KEY, FILE_MANAGER) != FILE_MANAGER:
-        raise BadCall(
-            f"{FILE_MANAGER_KEY} is {user_conf[FILE_MANAGER_KEY]} already; one class serves all "
-            f"files of a checkpoint, so unset it or leave penstock out",
-            code="other_file_manager",
-        )
     if "--jars" in os.environ.get("PYSPARK_SUBMIT_ARGS", "").split() and not jvm.is_running():
         raise BadCall(
             "PYSPARK_SUBMIT_ARGS holds --jars, which hides spark.jars; "
@@ -146,9 +140,9 @@ def _attach(
         "spark.jars": appended(user_conf.get("spark.jars"), str(jar.path)),
         "spark.plugins": appended(user_conf.get("spark.plugins"), PLUGIN),
         "spark.sql.extensions": appended(user_conf.get("spark.sql.extensions"), EXTENSIONS),
-        FILE_MANAGER_KEY: FILE_MANAGER,
         **connection,
         **_state_store_settings(user_conf),
+        **_file_manager_settings(user_conf),
     }
     cores = local_cores(user_conf.get("spark.master"), os.cpu_count() or 1)
     if user_conf.get(plugin.BATCH_SWITCHES.name, "true").lower() != "false":
@@ -278,6 +272,15 @@ def _state_store_settings(user_conf: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
     return {key: value for key, value in settings.items() if key not in user_conf}
+
+
+def _file_manager_settings(user_conf: Mapping[str, str]) -> dict[str, str]:
+    """Ours, and behind it the one that the user has set."""
+    settings = {FILE_MANAGER_KEY: FILE_MANAGER}
+    theirs = user_conf.get(FILE_MANAGER_KEY, FILE_MANAGER)
+    if theirs != FILE_MANAGER:
+        settings[plugin.CHECKPOINT_FILE_MANAGER.name] = theirs
+    return settings
 
 
 def _how_to_start(jar: str) -> str:

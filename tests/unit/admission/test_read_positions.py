@@ -51,6 +51,30 @@ def test_a_quiet_query_is_heard_of_where_it_is() -> None:
     assert positions.asked(ASKER, Lsn(7)) is None, "once is enough"
 
 
+def test_of_two_sources_over_one_stream_the_one_that_is_behind_counts() -> None:
+    """Both ask before each batch, about positions of their own.
+
+    first       10       20       30       40       40
+    second      15       25       35       45       55
+    """
+    clock = ManualClock()
+    positions = ReadPositions(clock)
+    positions.registered(ASKER, Lsn(10))
+    assert not positions.is_known(ASKER, 1)
+    positions.registered(ASKER, Lsn(15), 1)
+    clock.sleep(KEEP_S)
+    for first, second in ((20, 25), (30, 35)):
+        assert positions.asked(ASKER, Lsn(first)) is None, "one of them has not asked thrice"
+        move = positions.asked(ASKER, Lsn(second), 1)
+    assert kept(move) == 10
+    clock.sleep(KEEP_S)
+    assert kept(positions.asked(ASKER, Lsn(40))) == 15
+    clock.sleep(KEEP_S)
+    assert kept(positions.asked(ASKER, Lsn(45), 1)) == 20
+    clock.sleep(KEEP_S)
+    assert positions.asked(ASKER, Lsn(55), 1) is None, "the first is where it was"
+
+
 def test_a_query_that_goes_back_and_a_new_run_begin_anew() -> None:
     clock = ManualClock()
     positions = ReadPositions(clock)

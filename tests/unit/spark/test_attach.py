@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import BadCall
+from penstock.settings import plugin
 from penstock.spark import jar
 from penstock.spark import jvm as gateway
 from penstock.spark.session import FILE_MANAGER, FILE_MANAGER_KEY, TOKEN_FOR_JVM
@@ -100,9 +101,14 @@ def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> No
     assert options["spark.penstock.tls.ca"] == "ca.pem"
 
 
-def test_another_file_manager_is_never_replaced() -> None:
-    with pytest.raises(BadCall, match=r"is org\.example\.Other already"):
-        penstock.attach(builder().config(FILE_MANAGER_KEY, "org.example.Other"))
+def test_the_user_s_file_manager_stands_behind_ours() -> None:
+    behind = plugin.CHECKPOINT_FILE_MANAGER.name
+    assert behind not in penstock.attach(builder())._options
+    mine = penstock.attach(builder().config(FILE_MANAGER_KEY, "org.example.Other"))
+    for _ in range(2):
+        assert mine._options[FILE_MANAGER_KEY] == FILE_MANAGER
+        assert mine._options[behind] == "org.example.Other"
+        penstock.attach(mine)
 
 
 def test_spark_connect_is_refused_before_anything_starts() -> None:

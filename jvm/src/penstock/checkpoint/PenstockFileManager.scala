@@ -12,9 +12,11 @@ import org.apache.spark.sql.penstock.RunningQuery
 
 import penstock.Clock
 import penstock.checkpoint.location.{Location, StateFile}
+import penstock.client.Gateway
+import penstock.commit.executor.Arrival
 import penstock.commit.jvm.JvmResources
 import penstock.query.QueryRuns
-import penstock.settings.{CommitSettings, Mode}
+import penstock.settings.{CommitSettings, Connection, Mode}
 
 /**
  * The files of a checkpoint, on the driver and on executors.
@@ -44,7 +46,11 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
           case Some((run, stateFile)) if stateFile.isSnapshot =>
             resources.heldState.createSnapshot(run, file, stateFile, files, conf)
           case Some((run, stateFile)) => resources.heldState.create(run, file, stateFile, files, conf)
-          case None => files.createAtomic(file, overwrite || SinkLog.isRunAgain(file))
+          case None =>
+            SinkLog.firstEntry(files, file) match {
+              case Some(first) => new SecondEntry(files, first, file, conf)
+              case None => files.createAtomic(file, overwrite)
+            }
         }
     }
 
@@ -121,14 +127,19 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
 
   /**
    * A changelog that was written on another executor may still be on its way to the location: the
-   * driver knows. One that nobody has any more is an error, never an older state.
+   * driver knows. What the log has of it by then is read there. One that nobody has any more is an
+   * error, never an older state.
    */
   private def openWhenCopied(run: String, stateFile: StateFile, file: Path): FSDataInputStream =
     try files.open(file)
     catch {
       case e: FileNotFoundException =>
-        if (resources.questions.awaitArrival(run, stateFile, new CommitSettings(conf))(files.exists(file))) {
-          files.open(file)
-        } else throw e
+        resources.questions.awaitArrival(run, stateFile, new CommitSettings(conf))(files.exists(file)) match {
+          case Some(Arrival.InLocation) => files.open(file)
+          case Some(Arrival.InLog(query, logged)) =>
+            OpenFiles.bytes(
+              Gateway.to(Connection.of(conf).get).queries.readFile(query, logged.entry))
+          case None => throw e
+        }
     }
 }

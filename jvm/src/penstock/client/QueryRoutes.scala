@@ -42,6 +42,7 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     ask.query.foreach(q => body.put("query", q))
     ask.instance.foreach(i => body.put("instance", i))
     body.put("stream", ask.stream).put("after", ask.after)
+    if (ask.source > 0) body.put("source", ask.source)
     ask.rowsMax.foreach(n => body.put("rows_max", n))
     ask.bytesMax.foreach(n => body.put("bytes_max", n))
     ask.until.foreach(n => body.put("until", n))

@@ -4,8 +4,6 @@ package penstock.query
 
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.jdk.CollectionConverters._
-
 import penstock.{Clock, Fenced}
 import penstock.client.Gateway
 import penstock.wire.{FileEntry, LogLimits, Snapshot, StreamInfo, Write}
@@ -24,19 +22,15 @@ final class TaskLog(
 
   @volatile private var confirmedAtNs = clock.nanos
   private val sealedBatches = new ConcurrentHashMap[Long, Sealed]()
-  private val positions = new ConcurrentHashMap[String, Long]()
   private val outputs = new ConcurrentHashMap[String, StreamInfo]()
-
-  /** The batch being planned reads `stream` up to `position`. */
-  def reading(stream: String, position: Long): Unit = { positions.put(stream, position); () }
 
   /** The output stream, asked for once per run. */
   def stream(name: String)(ensure: => StreamInfo): StreamInfo =
     outputs.computeIfAbsent(name, _ => ensure)
 
-  /** The winners of the batch that was planned last; the next one is planned after this. */
-  def seal(batch: Long, writes: Seq[Write], mode: String): Unit = {
-    sealedBatches.put(batch, Sealed(writes, mode, positions.asScala.toMap))
+  /** The winners of a batch, and how far it reads each stream. */
+  def seal(batch: Long, writes: Seq[Write], mode: String, positions: Map[String, Long]): Unit = {
+    sealedBatches.put(batch, Sealed(writes, mode, positions))
     ()
   }
 

@@ -32,6 +32,9 @@ final class CommitSettings(conf: Configuration) {
   /** Threads per JVM that flush, checkpoint and copy. */
   def threads: Int = Keys.CommitThreads.value(get).toInt
 
+  /** The class of the user's own file manager, which does for us what it does for Spark. */
+  def fileManager: Option[String] = Keys.CheckpointFileManager.find(get).filter(_.nonEmpty)
+
   /** Bytes of state files a JVM may hold before writers wait. */
   def localBytesMax: Long = Keys.LocalMaxBytes.value(get)
 

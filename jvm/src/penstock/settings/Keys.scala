@@ -28,6 +28,8 @@ object Keys {
   /** Read where a session is made, in Python; here so that it is no unknown setting. */
   val BatchSwitches: FlagKey = new FlagKey(Prefix + "batch.switches", true, BadSetting)
 
+  val CheckpointFileManager: TextKey = text("checkpoint.fileManagerClass")
+
   val LocalDir: TextKey = text("local.dir")
   val LocalMaxBytes: NumberKey = number("local.maxBytes", 1L << 30, "bytes")
 
@@ -37,7 +39,7 @@ object Keys {
   val all: Seq[Key[_]] = ofConnection ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
     CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, BatchHadoopConf, BatchSwitches,
-    LocalDir, LocalMaxBytes)
+    CheckpointFileManager, LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)

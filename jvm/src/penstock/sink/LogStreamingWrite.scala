@@ -4,6 +4,7 @@ package penstock.sink
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
+import org.apache.spark.sql.penstock.RunningQuery
 
 import penstock.Failpoint
 import penstock.client.Gateway
@@ -24,7 +25,7 @@ final class LogStreamingWrite(plan: WritePlan, run: TaskLog, mode: String) exten
 
   override def commit(batch: Long, messages: Array[WriterCommitMessage]): Unit = {
     Failpoint.reach("after_appends", run.query, batch)
-    run.seal(batch, Winners.of(messages), mode)
+    run.seal(batch, Winners.of(messages), mode, RunningQuery.positionsRead(run.query))
     QueryRuns.appended(run.query, batch, Winners.tookNs(messages))
   }
 

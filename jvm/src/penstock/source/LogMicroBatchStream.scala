@@ -55,6 +55,11 @@ final class LogMicroBatchStream(
     position
   }
 
+  override def positionIn(offset: Offset): (String, Long) = {
+    val position = Position.parse(offset.json())
+    (position.stream, position.lsn)
+  }
+
   override def getDefaultReadLimit: ReadLimit =
     (options.rowsMax.map(ReadLimit.maxRows) ++ options.bytesMax.map(ReadLimit.maxBytes)).toArray match {
       case Array() => ReadLimit.allAvailable()
@@ -64,6 +69,13 @@ final class LogMicroBatchStream(
 
   override def prepareForTriggerAvailableNow(): Unit =
     availableNowEnd = Some(gateway.streams.describe(info.name, reader).latest)
+
+  /** Which of the query's sources over this stream it is: each of them reads on its own. */
+  private lazy val numberAmongSources: Int = {
+    val sources = reader.toSeq.flatMap(RunningQuery.sourcesOf(_)).distinct
+    val overThisStream = sources.collect { case s: LogMicroBatchStream if s.streamName == info.name => s }
+    math.max(0, overThisStream.indexOf(this))
+  }
 
   /** The query that reads; known from its thread, before its run has begun. */
   private def reader: Option[String] = RunningQuery.streamThread.map(_._1)
@@ -79,6 +91,7 @@ final class LogMicroBatchStream(
       query = run.map(_.query),
       instance = run.map(_.instance),
       stream = info.name,
+      source = numberAmongSources,
       after = after,
       rowsMax = rowsMax(limit),
       bytesMax = bytesMax(limit),
@@ -97,10 +110,8 @@ final class LogMicroBatchStream(
   override def reportLatestOffset(): Offset = latestSeen.orNull
 
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
-    val until = end.asInstanceOf[Position].lsn
-    QueryRuns.logOfThisThread.foreach(_.reading(info.name, until))
-    ReadRange(info.name, start.asInstanceOf[Position].lsn, until, info.schema.getFields.size, reader)
-      .perSubstream(substreams)
+    val (after, until) = (start.asInstanceOf[Position].lsn, end.asInstanceOf[Position].lsn)
+    ReadRange(info.name, after, until, info.schema.getFields.size, reader).perSubstream(substreams)
   }
 
   override def createReaderFactory(): PartitionReaderFactory =

@@ -5,11 +5,16 @@ package penstock.wire
 /** How far a source may read, how far it could, and how many substreams there are. */
 final case class Admission(end: Long, latest: Long, substreams: Int)
 
-/** One question to admission: what a source has, how much a batch may carry, how long to wait. */
+/**
+ * One question to admission: what a source has, how much a batch may carry, how long to wait.
+ *
+ * @param source the number of the source among those of the query that read this stream, from 0
+ */
 final case class AdmissionRequest(
     query: Option[String],
     instance: Option[Long],
     stream: String,
+    source: Int,
     after: Long,
     rowsMax: Option[Long],
     bytesMax: Option[Long],

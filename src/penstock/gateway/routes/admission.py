@@ -30,6 +30,7 @@ def _question(body: AdmissionBody, wait_s: float) -> Question:
         _run(body),
         tuple(Input(stream_name(other.stream), Lsn(other.after)) for other in body.others),
         wait_s,
+        body.source,
     )
 
 

@@ -8,22 +8,45 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FSDataOutputStream, Path, UnsupportedFileSystemException}
 import org.apache.spark.sql.execution.streaming.checkpointing.{CheckpointFileManager, FileContextBasedCheckpointFileManager, FileSystemBasedCheckpointFileManager}
 
+import penstock.BadCall
+import penstock.settings.{CommitSettings, Keys}
+
 /** The files of a checkpoint location, as they are: nothing is held back here. */
 private[penstock] object Location {
 
-  /** Spark's own way to the location. */
+  private val ClassKey = "spark.sql.streaming.checkpointFileManagerClass"
+
+  /** The way to the location that Spark takes without us. */
   def asSpark(path: Path, conf: Configuration): CheckpointFileManager =
-    try new FileContextBasedCheckpointFileManager(path, conf)
-    catch {
-      case _: UnsupportedFileSystemException => new FileSystemBasedCheckpointFileManager(path, conf)
+    ofUser(path, conf).getOrElse {
+      try new FileContextBasedCheckpointFileManager(path, conf)
+      catch {
+        case _: UnsupportedFileSystemException =>
+          new FileSystemBasedCheckpointFileManager(path, conf)
+      }
     }
 
   /** The quickest way to the location. */
-  def direct(path: Path, conf: Configuration): CheckpointFileManager = {
-    val scheme = path.toUri.getScheme
-    val isLocal = scheme == "file" || (scheme == null && isLocalByDefault(conf))
-    if (isLocal) new LocalCheckpoint(path, conf) else asSpark(path, conf)
-  }
+  def direct(path: Path, conf: Configuration): CheckpointFileManager =
+    ofUser(path, conf).getOrElse {
+      val scheme = path.toUri.getScheme
+      val isLocal = scheme == "file" || (scheme == null && isLocalByDefault(conf))
+      if (isLocal) new LocalCheckpoint(path, conf) else asSpark(path, conf)
+    }
+
+  /** The user's own file manager, made as Spark would make it were it not for ours. */
+  private def ofUser(path: Path, conf: Configuration): Option[CheckpointFileManager] =
+    new CommitSettings(conf).fileManager.map { named =>
+      if (conf.get(ClassKey) == named) {
+        throw new BadCall(
+          "bad_setting",
+          s"${Keys.CheckpointFileManager} is $named, and so is $ClassKey; set it to the class that " +
+            "Spark would use for the location without Penstock, or to none")
+      }
+      val withoutOurs = new Configuration(conf)
+      withoutOurs.set(ClassKey, named)
+      CheckpointFileManager.create(path, withoutOurs)
+    }
 
   private def isLocalByDefault(conf: Configuration): Boolean =
     conf.get("fs.defaultFS", "file:///").startsWith("file:")

@@ -3,7 +3,7 @@
 package penstock.commit.channel
 
 import penstock.commit.Progress
-import penstock.wire.{LogLimits, Snapshot}
+import penstock.wire.{FileEntry, LogLimits, Snapshot}
 
 /** The driver's answer: how far the run is, or that it does not release anything. */
 sealed trait Answer extends Serializable
@@ -43,6 +43,9 @@ object Whereabouts {
 
   /** It will be in the checkpoint location. */
   case object OnItsWay extends Whereabouts
+
+  /** The log has it, under these entries; the checkpoint location may not. */
+  final case class InLog(files: Seq[FileEntry]) extends Whereabouts
 
   /** Its writer is gone, and nobody else has it. */
   case object Lost extends Whereabouts

@@ -155,8 +155,8 @@ final class ReleaseQueue(
   private def standing(message: Message): Standing = synchronized {
     val asked = message match {
       case WhereIs(_, batch, piece) if release.isLost(batch, piece) => Whereabouts.Lost
-      case WhereIs(_, batch, _) if release.isUnderWay(batch) && failure.isEmpty =>
-        Whereabouts.OnItsWay
+      case WhereIs(_, batch, piece) if release.isUnderWay(batch) && failure.isEmpty =>
+        inLog(batch, piece).getOrElse(Whereabouts.OnItsWay)
       case IsHeld(_, batch) if release.hasLost(batch) => Whereabouts.Lost
       case IsHeld(_, batch) if release.isHeld(batch) => Whereabouts.OnItsWay
       case _ => Whereabouts.Unknown
@@ -177,6 +177,12 @@ final class ReleaseQueue(
       newest,
       limits)
   }
+
+  /** The current write of a piece, if the log has it. */
+  private def inLog(batch: Long, piece: String): Option[Whereabouts] = for {
+    (writer, generation) <- release.durableWrites(batch).get(piece)
+    files <- Option(entries.get(PieceDurable(batch, piece, writer, generation)))
+  } yield Whereabouts.InLog(files)
 
   private def tell(event: Event): Unit = if (!isClosed) {
     patience.progressed()

@@ -9,6 +9,7 @@ import penstock.{Backoff, Failpoint, TryAgain}
 import penstock.checkpoint.location.StateFile
 import penstock.commit.channel.{GaveUp, HowFar, NotReleasing, Standing, Whereabouts, WhereIs}
 import penstock.settings.CommitSettings
+import penstock.wire.FileEntry
 
 /** What a writer or reader of state on this JVM asks the driver. */
 final class DriverQuestions(resources: ExecutorParts) {
@@ -49,39 +50,65 @@ final class DriverQuestions(resources: ExecutorParts) {
   }
 
   /**
-   * Waits for a file that another JVM has written: true when it has arrived, false if the driver
-   * knows nothing of it. Throws if it is lost, or does not come.
+   * Waits for a file that another JVM has written: says where it is when it has arrived, None if the
+   * driver knows nothing of it. Throws if it is lost, or does not come.
    */
   def awaitArrival(run: String, stateFile: StateFile, settings: CommitSettings)(
-      hasArrived: => Boolean): Boolean = resources.steps.timed(run, "wait for arrival") {
+      hasArrived: => Boolean): Option[Arrival] = resources.steps.timed(run, "wait for arrival") {
     val end = resources.clock.deadline(settings.retryMs)
     val backoff = new Backoff(resources.clock, PollMsFirst, PollMsMax)
     val batch = stateFile.batch
-    def where: Whereabouts = releases.ask(WhereIs(run, batch, stateFile.piece)) match {
-      case standing: Standing => standing.asked
-      case NotReleasing => Whereabouts.Unknown
+    def where: Where = releases.ask(WhereIs(run, batch, stateFile.piece)) match {
+      case standing: Standing => Where(standing.asked, inLog(standing, stateFile))
+      case NotReleasing => Where(Whereabouts.Unknown, None)
     }
     var seen = resources.changes.count
     var arrived = hasArrived
     var at = where
-    if (!arrived && at == Whereabouts.OnItsWay) Failpoint.reach("before_arrival", run, batch)
-    while (!arrived && at == Whereabouts.OnItsWay && !end.isOver) {
+    if (!arrived && at.isOnItsWay) Failpoint.reach("before_arrival", run, batch)
+    while (!arrived && at.isOnItsWay && !end.isOver) {
       releases.awaitNews(seen, backoff)
       seen = resources.changes.count
       arrived = hasArrived
       at = where
     }
-    if (!arrived && at != Whereabouts.Unknown) {
+    if (arrived) Some(Arrival.InLocation)
+    else if (at.inLog.isDefined) at.inLog
+    else if (at.answer == Whereabouts.Unknown) Option.when(hasArrived)(Arrival.InLocation)
+    else
       throw new TryAgain(
         "state_lost",
-        s"${stateFile.relative} is ${if (at == Whereabouts.Lost) "lost with its executor" else "late"}; " +
+        s"${stateFile.relative} is ${if (at.answer == Whereabouts.Lost) "lost with its executor" else "late"}; " +
           "the query goes on from the last durable batch when restarted")
-    }
-    arrived || hasArrived
   }
+
+  /** The log may have a piece without all its files: snapshots are in the location. */
+  private def inLog(standing: Standing, stateFile: StateFile): Option[Arrival] =
+    standing.asked match {
+      case Whereabouts.InLog(files) =>
+        files.find(_.path == stateFile.relative).map(Arrival.InLog(standing.query, _))
+      case _ => None
+    }
+}
+
+/** Where a file that another JVM has written can be read. */
+sealed trait Arrival
+
+object Arrival {
+  case object InLocation extends Arrival
+
+  final case class InLog(query: String, file: FileEntry) extends Arrival
 }
 
 private object DriverQuestions {
+
+  /** The driver's answer, and what of it is of use to whoever loads one file. */
+  final case class Where(answer: Whereabouts, inLog: Option[Arrival]) {
+    def isOnItsWay: Boolean = inLog.isEmpty && (answer match {
+      case Whereabouts.OnItsWay | Whereabouts.InLog(_) => true
+      case Whereabouts.Unknown | Whereabouts.Lost => false
+    })
+  }
 
   /** How soon, and how late at most, another JVM is asked again. */
   val PollMsFirst = 10L

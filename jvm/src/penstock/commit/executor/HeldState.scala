@@ -322,8 +322,8 @@ final class HeldState(resources: ExecutorParts) extends Logging {
   }
 
   /**
-   * A local copy of what the log has can be done without: whoever loads it waits for the location,
-   * as on another executor. The tasks of one batch may need more room than there is.
+   * A local copy of what the log has can be done without: whoever loads it reads it there, as on
+   * another executor. The tasks of one batch may need more room than there is.
    */
   private def makeRoom(): Boolean = {
     val spare = byRun.values.flatMap(_.spare).headOption

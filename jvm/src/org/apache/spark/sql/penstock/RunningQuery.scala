@@ -9,10 +9,10 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{Join, TransformWithState, TransformWithStateInPySpark}
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
-import org.apache.spark.sql.execution.streaming.RealTimeTrigger
-import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.{RealTimeTrigger, Sink}
+import org.apache.spark.sql.execution.streaming.operators.stateful.{StatefulOperatorStateInfo, StateStoreWriter}
 import org.apache.spark.sql.execution.streaming.runtime.{AsyncProgressTrackingMicroBatchExecution, FileStreamSource, MicroBatchExecution, StreamExecution, StreamingExecutionRelation}
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.sources.{ForeachBatchSink, RatePerMicroBatchStream, RateStreamMicroBatchStream}
@@ -43,6 +43,15 @@ object RunningQuery {
     }
   }
 
+  /**
+   * How far the batch that runs now reads each stream of the log. Where several sources read one
+   * stream it is the least: after a crash the query reads on from there.
+   */
+  def positionsRead(query: String): Map[String, Long] = execution(query).toSeq
+    .flatMap(_.availableOffsets.toSeq)
+    .collect { case (source: LogSource, end) => source.positionIn(end) }
+    .groupMapReduce(_._1)(_._2)(math.min)
+
   /** Whether our log is all that the query reads. */
   def readsOnlyFromLog(query: String): Boolean = {
     val sources = sourcesOf(query)
@@ -55,6 +64,16 @@ object RunningQuery {
     case Some(_: FileStreamSink) => SinkKind.Files
     case Some(_: ForeachBatchSink[_]) => SinkKind.ForeachBatch
     case _ => SinkKind.Other
+  }
+
+  /**
+   * The class of the query's sink, if it may do nothing about a batch that it has when the batch is
+   * run again. One that Spark hands a whole batch to may, as Delta's does. Spark's own two do not:
+   * SinkLog sees to the file sink, and a function for foreachBatch must compute its batch.
+   */
+  def skippingSink(query: String): Option[String] = execution(query).map(_.sink).collect {
+    case sink: Sink if !sink.isInstanceOf[FileStreamSink] && !sink.isInstanceOf[ForeachBatchSink[_]] =>
+      sink.getClass.getName
   }
 
   /**
@@ -88,6 +107,12 @@ object RunningQuery {
    */
   private def partitionsOf(operator: StateStoreWriter): Int =
     operator.children.head.outputPartitioning.numPartitions
+
+  /** Whether the query has state, and in checkpoint format 2: under ids of each batch. */
+  def keepsStateIds(query: String): Boolean = stores(query).nonEmpty && execution(query).exists {
+    running => StatefulOperatorStateInfo.enableStateStoreCheckpointIds(
+      running.sparkSessionForStream.sessionState.conf)
+  }
 
   /** Ends the jobs of a run, whose results can no longer be committed. */
   def cancelJobs(run: String, why: String): Unit =
@@ -145,7 +170,11 @@ object RunningQuery {
 }
 
 /** A source that reads the log. */
-trait LogSource
+trait LogSource {
+
+  /** The stream and the position in it that an offset of this source tells. */
+  def positionIn(offset: Offset): (String, Long)
+}
 
 /** A sink that writes to the log. */
 trait LogSink
