@@ -114,11 +114,11 @@ def _conflict(stream: StreamRecord, fact: str) -> BadCall:
     )
 
 
-def _is_same_schema(one: bytes, other: bytes, view: View) -> bool:
+def _is_same_schema(asked: bytes, known: bytes, view: View) -> bool:
     """The same columns may be other bytes: those of another version of Arrow, or with metadata."""
-    if one == other or view.rules.version < SCHEMAS_READ:
-        return one == other
-    return bool(_schema(one).equals(_schema(other)))
+    if asked == known or view.rules.version < SCHEMAS_READ:
+        return asked == known
+    return bool(_schema(asked).equals(_schema(known)))
 
 
 def _ddl(schema: bytes) -> str:
@@ -148,8 +148,8 @@ def decide_delete_stream(operation: DeleteStream, view: View) -> Plan:
     gone already stays so, whatever has its name meanwhile.
     """
     if operation.stream_id is not None and operation.stream_id < view.next_stream_id:
-        there = view.stream(operation.name)
-        if there is None or there.id != operation.stream_id:
+        current = view.stream(operation.name)
+        if current is None or current.id != operation.stream_id:
             return Plan(None)
     stream = need_stream(view, operation.name)
     users = _users(stream, view)
