@@ -90,8 +90,9 @@ class Room:
     def _used(self, txn: lmdb.Transaction) -> int:
         """The pages that hold something."""
         stats = [txn.stat(self._tables[name]) for name in TABLES]
-        kinds = ("branch_pages", "leaf_pages", "overflow_pages")
-        return sum(int(stat[kind]) for stat in stats for kind in kinds)
+        return sum(
+            stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
+        )
 
     def _hold(self) -> bool:
         """Whether the reserve on disk is there, taken now if it can be."""
