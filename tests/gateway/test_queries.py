@@ -100,6 +100,7 @@ def test_queries_are_listed_with_their_last_marker(query: Query, served: Served)
         "marker": {"lsn": lsn, "batch": 8, "instance": 1, "commit": "e30="},
         "copied": None,
         "trimmed": 0,
+        "emptying": None,
     }
     assert found in served.ask("GET", "/queries").json()["queries"]
     assert served.ask("GET", "/queries/nobody").code == "unknown_query"

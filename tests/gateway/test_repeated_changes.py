@@ -54,8 +54,8 @@ def test_a_reset_that_is_sent_again_does_not_fence_the_run_that_came_after_it(
     client.take_over(name, "first")
     lose_answer(lambda: other.take_over(name, "next"))
     assert client.reset_query(name) == 2
-    there = client.query(name)
-    assert (there["run"], there["instance"]) == ("next", 3)
+    described = client.query(name)
+    assert (described["run"], described["instance"]) == ("next", 3)
 
 
 def test_a_delete_that_is_sent_again_leaves_the_stream_that_was_made_after_it(

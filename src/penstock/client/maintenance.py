@@ -87,8 +87,8 @@ class MaintenanceCalls:
     def delete_stream(self, stream: str, *, force: bool = False) -> None:
         """Delete a stream and its rows; refused while anyone uses it, unless forced. Of a stream
         that is made under the name meanwhile nothing is deleted."""
-        there = self._wire.request("GET", ("streams", stream)).as_kind(StreamDescription)
-        named = {"force": int(force), "id": there.id}
+        described = self._wire.request("GET", ("streams", stream)).as_kind(StreamDescription)
+        named = {"force": int(force), "id": described.id}
         self._wire.request("DELETE", ("streams", stream), named)
 
     def trim(self, stream: str, until: int) -> dict[str, int]:

@@ -88,12 +88,12 @@ class StreamCalls:
         while nobody is registered to read them (0: for ever). Running readers and writers go on
         with the columns they know; anything that would lose data is refused, and so is a change of
         a stream that somebody else alters meanwhile."""
-        there = self._wire.request("GET", ("streams", stream)).as_kind(StreamDescription)
+        described = self._wire.request("GET", ("streams", stream)).as_kind(StreamDescription)
         schema = None
         if add is not None:
-            schema = to_base64(added(from_base64(there.schema), schema_of(add)))
+            schema = to_base64(added(from_base64(described.schema), schema_of(add)))
         body = AlterBody(
-            None, schema, None, substreams, age_ms_max, bytes_max, there.id, there.revision
+            None, schema, None, substreams, age_ms_max, bytes_max, described.id, described.revision
         )
         got = self._wire.request("PATCH", ("streams", stream), body=msgspec.json.encode(body))
         return self._learn(got.as_kind(StreamDescription))

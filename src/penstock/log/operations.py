@@ -235,14 +235,16 @@ class ForgetConsumer(msgspec.Struct, frozen=True):
 class TrimStream(msgspec.Struct, frozen=True):
     """Remove what the commits up to `until` made visible; refused if somebody still needs it.
 
-    Who has not been heard of for `away_ms` is not asked. Producers whose last append is at or
-    before `forget` are forgotten: a repeat of it would be appended again.
+    Who has not been heard of for `away_ms` is not asked, by the log's time or by `now_ms`, the
+    earlier of both: a clock that jumps ahead makes nobody stay away. Producers whose last append is
+    at or before `forget` are forgotten: a repeat of it would be appended again.
     """
 
     stream: StreamName
     until: Lsn
     away_ms: int
     forget: Lsn = Lsn(0)
+    now_ms: int | None = None
 
 
 class TrimQuery(msgspec.Struct, frozen=True):

@@ -11,6 +11,10 @@ NAMES_BOUNDED = 3
 """The version from which on a name that cannot be part of a key is refused before anything else."""
 ALTERATIONS_COUNTED = 3
 """The version from which on a stream counts how often it was altered."""
+PARTS_CLEARED = 3
+"""The version from which on an operation can be taken back whose number has left the window."""
+SCHEMAS_READ = 3
+"""The version from which on schemas are compared by what they say, not by their bytes."""
 PRODUCERS_KEPT = 3
 """The version from which on a producer is remembered for a time, however many there are."""
 

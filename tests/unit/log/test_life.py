@@ -160,3 +160,12 @@ def test_retention_is_a_property_of_a_stream(log: EmbeddedLog) -> None:
     altered = log.run(AlterStream(S, retention=Retention(1_000, None)))
     assert altered.retention == Retention(1_000, None)
     assert log.run(AlterStream(S, retention=Retention())).retention == Retention()
+
+
+def test_a_schema_is_the_same_by_its_columns_and_not_by_its_bytes(log: EmbeddedLog) -> None:
+    named = schema_of("k bigint").with_metadata({"made by": "another version"})
+    other_bytes = bytes(named.serialize().to_pybytes())
+    assert other_bytes != message("k bigint")
+    assert not log.run(CreateStream(S, other_bytes, None, None)).created
+    altered = log.run(AlterStream(S, other_bytes))
+    assert (altered.versions, altered.schema) == ((), message("k bigint"))

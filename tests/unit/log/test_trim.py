@@ -15,6 +15,7 @@ from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.operations import (
     DeleteQuery,
+    DeleteStream,
     ForgetConsumer,
     Mark,
     Move,
@@ -34,6 +35,7 @@ from penstock.log.reading.visible import (
     latest,
     page,
 )
+from penstock.log.retention.collector import Collector
 from penstock.log.store import repair
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
@@ -320,3 +322,41 @@ def test_what_a_cut_leaves_unnamed_can_be_reclaimed(tmp_path: Path, clock: Manua
         invariants.check(log)
     finally:
         log.close()
+
+
+def test_a_cut_forgets_the_producers_of_a_stream_that_was_deleted_and_not_swept(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    log = EmbeddedLog.open(tmp_path / "cut", Settings(), clock)
+    log.run(make())
+    log.run(rows(draft(0, 1), producer="p", sequence=0))
+    at = log.run(rows(draft(0, 2), producer="p", sequence=1)).position
+    log.run(DeleteStream(S))
+    log.close()
+    with lmdb.open(str(tmp_path / "cut" / "log"), max_dbs=len(TABLES), map_size=1 << 30) as env:
+        repair.cut_from(env, Tables(env), at, clock)
+    log = EmbeddedLog.open(tmp_path / "cut", Settings(), clock)
+    try:
+        invariants.check(log)
+        with log.reading() as view:
+            assert sizes(view)["producers"] == sizes(view)["producer_uses"] == 0
+    finally:
+        log.close()
+
+
+def test_a_trim_after_the_clock_has_jumped_ahead_waits_for_who_was_heard_of_before_it(
+    log: EmbeddedLog, clock: ManualClock
+) -> None:
+    collector = Collector(log, clock)
+    log.run(Register("group", "g", S, Lsn(0)))
+    log.run(rows(draft(0, 1)))
+    clock.wall_error_ms = 30 * AWAY_MS
+    last = log.run(rows(draft(0, 2))).position
+    with log.reading() as view:
+        now_ms = collector.now_ms(view)
+        assert view.now_ms - now_ms >= 29 * AWAY_MS
+    refused(log, TrimStream(S, last, AWAY_MS, now_ms=now_ms), "still_needed")
+    clock.turn(2 * AWAY_MS)
+    with log.reading() as view:
+        now_ms = collector.now_ms(view)
+    assert log.run(TrimStream(S, last, AWAY_MS, now_ms=now_ms)).entries == 2, "away for so long"

@@ -133,7 +133,8 @@ async def trim_stream(request: web.Request) -> web.Response:
     stream = gateway.stream(stream_in_path(request))
     until = Lsn((await gateway.json_body(request, TrimBody)).until)
     away_ms = gateway.settings.consumer_away_ms_max
-    trimmed: Trimmed = await gateway.run(TrimStream(stream.name, until, away_ms))
+    now_ms = gateway.read(gateway.collector.now_ms)
+    trimmed: Trimmed = await gateway.run(TrimStream(stream.name, until, away_ms, now_ms=now_ms))
     return json_answer(trimmed)
 
 

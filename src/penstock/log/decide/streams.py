@@ -19,7 +19,7 @@ from penstock.log.operations import (
     Trimmed,
 )
 from penstock.log.plan import Plan, Removal
-from penstock.log.rules import ALTERATIONS_COUNTED
+from penstock.log.rules import ALTERATIONS_COUNTED, SCHEMAS_READ
 from penstock.log.state import DeletedStream, StreamRecord, stream_point
 from penstock.log.view import View
 from penstock.model.ids import SUBSTREAMS_MAX, Lsn, Substream, substream_tag
@@ -47,7 +47,8 @@ def decide_stream(operation: CreateStream, view: View) -> Plan:
         return Plan(StreamMade(made, created=True), stream=made)
     differs = []
     # A writer from before a column was added goes on as it was.
-    if operation.schema not in (stream.schema, *stream.versions):
+    known = (stream.schema, *stream.versions)
+    if not any(_is_same_schema(operation.schema, schema, view) for schema in known):
         differs.append(f"its columns are {_ddl(stream.schema)}, not {_ddl(operation.schema)}")
     if operation.substreams is not None and operation.substreams != stream.substreams:
         differs.append(f"it has {stream.substreams} substreams, not {operation.substreams}")
@@ -83,7 +84,7 @@ def decide_alter(operation: AlterStream, view: View) -> Plan:
 
 def _altered(stream: StreamRecord, operation: AlterStream, view: View) -> StreamRecord:
     altered = stream
-    if operation.schema is not None and operation.schema != stream.schema:
+    if operation.schema is not None and not _is_same_schema(operation.schema, stream.schema, view):
         check_added(_schema(stream.schema), _schema(operation.schema), stream.name)
         altered = msgspec.structs.replace(
             altered, schema=operation.schema, versions=(*stream.versions, stream.schema)
@@ -113,6 +114,13 @@ def _conflict(stream: StreamRecord, fact: str) -> BadCall:
     )
 
 
+def _is_same_schema(asked: bytes, known: bytes, view: View) -> bool:
+    """The same columns may be other bytes: those of another version of Arrow, or with metadata."""
+    if asked == known or view.rules.version < SCHEMAS_READ:
+        return asked == known
+    return bool(_schema(asked).equals(_schema(known)))
+
+
 def _ddl(schema: bytes) -> str:
     return to_ddl(_schema(schema))
 
@@ -140,8 +148,8 @@ def decide_delete_stream(operation: DeleteStream, view: View) -> Plan:
     gone already stays so, whatever has its name meanwhile.
     """
     if operation.stream_id is not None and operation.stream_id < view.next_stream_id:
-        there = view.stream(operation.name)
-        if there is None or there.id != operation.stream_id:
+        current = view.stream(operation.name)
+        if current is None or current.id != operation.stream_id:
             return Plan(None)
     stream = need_stream(view, operation.name)
     users = _users(stream, view)

@@ -15,7 +15,7 @@ from penstock.model.marker import Marker
 
 
 def traces(view: View, query: QueryId, below: Lsn | None = None) -> Removal:
-    """All of them, or those `below` a place. Markers stay under the tags of their outputs."""
+    """Every trace, or those `below` a place. Markers stay under the tags of their outputs."""
     logged = list(_logged(view, query, below))
     offsets = []
     offsets_entry = view.first_offsets(query, BatchId(0))

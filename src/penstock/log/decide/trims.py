@@ -46,7 +46,8 @@ def decide_trim_stream(operation: TrimStream, view: View) -> Plan:
     last = view.commit_at(stream, operation.until)
     if last is None or last.lsn <= point:
         return Plan(Trimmed(point))
-    held = least_needed(holders(view, stream.name), view.now_ms, operation.away_ms)
+    now_ms = view.now_ms if operation.now_ms is None else min(view.now_ms, operation.now_ms)
+    held = least_needed(holders(view, stream.name), now_ms, operation.away_ms)
     if held is not None and max(held.position, point) < last.lsn:
         raise BadCall(
             f"the stream {stream.name!r} cannot be trimmed up to {last.lsn}: {held} has not dealt "

@@ -89,7 +89,8 @@ def _trim(
             break
     # By the log's own time where that is behind: a clock put back must not make appends look old.
     forget = _last_before(view, stream, min(now_ms, view.now_ms) - settings.producer_idle_ms_max)
-    return TrimStream(stream.name, end, settings.consumer_away_ms_max, min(forget, end))
+    away_ms = settings.consumer_away_ms_max
+    return TrimStream(stream.name, end, away_ms, min(forget, end), now_ms)
 
 
 def _last_before(view: StoreView, stream: StreamRecord, time_ms: int) -> Lsn:

@@ -161,12 +161,13 @@ def _producers_after(view: StoreView, first: Lsn) -> list[bytes]:
 
 
 def _put_back_producer(view: StoreView, effects: Effects, key: bytes, first: Lsn) -> None:
-    """Find the producer's last append before the cut by walking the stream's commits back."""
+    """Find the producer's last append before the cut by walking the stream's commits back. One of a
+    stream that was deleted, and not swept yet, is forgotten as the sweep would."""
     stream_id, producer = int.from_bytes(key[:4], "big"), key[4:].decode("utf-8")
     view.txn.delete(key, db=view.tables["producers"])
-    stream = next(stream for stream in view.streams() if stream.id == stream_id)
-    commit = view.commit_at(stream, first - 1)
-    while commit is not None:
+    stream = next((stream for stream in view.streams() if stream.id == stream_id), None)
+    commit = None if stream is None else view.commit_at(stream, first - 1)
+    while stream is not None and commit is not None:
         head = view.head(commit.lsn)
         if head is not None and head.producer == producer and head.seq is not None:
             lsns = tuple(

@@ -40,7 +40,7 @@ def is_freeing(operation: op.Operation) -> bool:
 
 
 class Room:
-    """How much the store may still take. `release` gives the reserve on disk back."""
+    """Room that the store has left. `release` gives the reserve on disk back."""
 
     def __init__(
         self, env: lmdb.Environment, tables: Tables, folder: Path, settings: Settings
@@ -55,7 +55,7 @@ class Room:
         self._hold()
 
     def refusals(self, txn: lmdb.Transaction, sizes: Sequence[int | None]) -> list[TryAgain | None]:
-        """Why operations with payloads of these sizes must wait, each in its turn; None: there is
+        """Refusals of operations with payloads of these sizes, each in its turn; None: there is
         room for it. A size of None is that of an operation that frees space."""
         needs = [None if size is None else self._pages(size) for size in sizes]
         in_file = int(self._env.info()["last_pgno"]) + 1
@@ -90,8 +90,9 @@ class Room:
     def _used(self, txn: lmdb.Transaction) -> int:
         """The pages that hold something."""
         stats = [txn.stat(self._tables[name]) for name in TABLES]
-        kinds = ("branch_pages", "leaf_pages", "overflow_pages")
-        return sum(int(stat[kind]) for stat in stats for kind in kinds)
+        return sum(
+            stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
+        )
 
     def _hold(self) -> bool:
         """Whether the reserve on disk is there, taken now if it can be."""

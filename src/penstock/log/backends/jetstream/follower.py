@@ -54,8 +54,7 @@ class Follower:
         """Follow until cancelled, or until the stream is not the one that was followed."""
         while self._applier.broken is None:
             try:
-                await self._check_same()
-                if self._applier.broken is not None:
+                if not await self._is_same():
                     break
                 subscription, name = await self._consume()
             except Exception as error:  # whatever it is, nothing is applied until it has gone
@@ -70,7 +69,7 @@ class Follower:
                 await self._leave(subscription, name)
         self.trouble = "the stream is followed no further"
 
-    async def _check_same(self) -> None:
+    async def _is_same(self) -> bool:
         """Stop the applier unless the stream is the one that was followed, and whole up to where
         this server is: its identity, its end, and the last message that was handed on."""
         name, address = self._connection.address.name, self._connection.address
@@ -93,6 +92,7 @@ class Follower:
                 "this server has seen there: JetStream has lost what it had acknowledged; restore "
                 "it from a backup, or delete the folders of all servers to go on with what is left"
             )
+        return self._applier.broken is None
 
     async def _is_last_the_same(self) -> bool:
         if self._last_handed_on is None:

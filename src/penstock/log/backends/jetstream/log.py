@@ -10,12 +10,15 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.log.address import LogAddress
 from penstock.log.backends.jetstream.applier import Applier
 from penstock.log.backends.jetstream.codec import VERSION, OperationId, void_message
-from penstock.log.backends.jetstream.connection import Connection
+from penstock.log.backends.jetstream.connection import REQUEST_S, Connection
 from penstock.log.backends.jetstream.follower import Follower
+from penstock.log.backends.jetstream.half_published import HalfPublished
 from penstock.log.backends.jetstream.opening import (
     QUIET_S,
     SAY_AGAIN_S,
@@ -67,6 +70,7 @@ class JetStreamLog(LocalLog):
         self._keeper = keeper
         self._keeping: threading.Thread | None = None
         self._trimmed_bytes = 0
+        self._announced = BEFORE_ALL
         applied = index.applied if index.refill is None else BEFORE_ALL
         self._applier = Applier(
             index.env, index.tables, settings, clock, applied, self._applied, self._is_purged,
@@ -185,7 +189,7 @@ class JetStreamLog(LocalLog):
         between two messages of an operation."""
         loop = asyncio.get_running_loop()
         moved_at, said_at, seen = loop.time(), 0.0, self._applier.applied
-        opened_at, opened = loop.time(), None
+        half = HalfPublished()
         while True:
             with going_on("saying which version the log is of"):
                 await self._announce_version()
@@ -201,11 +205,9 @@ class JetStreamLog(LocalLog):
             with going_on("clearing up after servers that died"):
                 with self.reading() as view:
                     open_now = open_operation(view)
-                if open_now != opened:
-                    opened_at, opened = now, open_now
-                elif opened is not None and now - opened_at > OPEN_S_MAX:
-                    opened_at = now
-                    await self._void(opened)
+                opened = half.due(open_now, self._applier.applied, now, OPEN_S_MAX)
+                if opened is not None:
+                    half.published(await self._void(opened))
 
     async def _say_trouble(self, seconds: float) -> None:
         why = self._publisher.refusal or self._follower.trouble or "no message comes"
@@ -223,14 +225,15 @@ class JetStreamLog(LocalLog):
         message, and say why."""
         with self.reading() as view:
             is_older = view.next_lsn > 1 and log_version(view) < VERSION
-        if is_older and self._applier.applied >= self._state.last:
-            await self._void(self._publisher.nothing)
+        if is_older and self._applier.applied >= max(self._state.last, self._announced):
+            self._announced = await self._void(self._publisher.nothing)
 
-    async def _void(self, opened: OperationId) -> None:
+    async def _void(self, opened: OperationId) -> Lsn:
+        """Take the operation back; the place of the message that does."""
         message = void_message(opened)
         subject = f"{self._connection.address.name}.{message.subject}"
-        if self._connection.client.is_connected:
-            await self._connection.client.publish(subject, message.body)
+        answer = await self._connection.client.request(subject, message.body, timeout=REQUEST_S)
+        return Lsn(msgspec.json.decode(answer.data)["seq"])
 
     @property
     def commits(self) -> int:

@@ -27,7 +27,7 @@ from penstock.log.backends.jetstream.codec import (
 )
 from penstock.log.backends.outcomes import News, carry_out, failed
 from penstock.log.operations import Operation
-from penstock.log.rules import PRODUCERS_KEPT, Rules
+from penstock.log.rules import PARTS_CLEARED, PRODUCERS_KEPT, Rules
 from penstock.log.store.layout import Part, Tables, lsn_key, lsn_of, subject_key
 from penstock.log.store.view import StoreView
 from penstock.log.view import Place
@@ -137,6 +137,8 @@ class Replay:
         if not self._is_current(message, meta):
             return None
         if self._is_seen(meta.id):
+            if meta.kind == VOID and self._version >= PARTS_CLEARED:
+                self._forget_parts(meta.id)
             return None
         if meta.kind == VOID:
             return self._void(meta.id, message.lsn)
