@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -292,9 +293,10 @@ def test_a_query_in_real_time_mode_is_refused_unless_commits_are_spark_s(
     frame = DataFrame(numbers.toDF(), spark)
 
     def start() -> StreamingQuery:
-        writer = frame.writeStream.format("console").outputMode("update")
+        writer: Any = frame.writeStream.format("console").outputMode("update")
         writer = writer.option("checkpointLocation", checkpoint)
-        return writer.trigger(realTime="5 seconds").start()
+        query: StreamingQuery = writer.trigger(realTime="5 seconds").start()
+        return query
 
     with pytest.raises(StreamingQueryException, match="gapped_batches") as refused:
         start().awaitTermination(300)
