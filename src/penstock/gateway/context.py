@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
+import pyarrow as pa
 from aiohttp import web
 
 from penstock.admission.hold import Held
@@ -64,6 +65,7 @@ class Gateway:
         self._decoding = ThreadPoolExecutor(settings.ingest_threads, "penstock-ingest")
         self._fetching = ThreadPoolExecutor(settings.fetch_threads, "penstock-fetch")
         self._upkeep = ThreadPoolExecutor(BACKUPS_MAX + 1, "penstock-upkeep")
+        self._warming: Future[Any] | None = None
         self._turns: dict[int, int] = {}
         log.on_visible(self.held.notify)
 
@@ -74,6 +76,18 @@ class Gateway:
     async def run(self, operation: Operation) -> Any:
         """Carry an operation out; durable when this returns."""
         return await self._answers.of(self.log.submit(operation))
+
+    def run_then(self, operation: Operation, on_answer: Callable[[Future[Any]], None]) -> None:
+        """Carry an operation out, and call `on_answer` on the event loop once it is durable or
+        refused."""
+
+        def answered(answer: Future[Any]) -> None:
+            self.in_flight.__exit__()
+            on_answer(answer)
+
+        submitted = self.log.submit(operation)
+        self.in_flight.__enter__()
+        self._answers.call(submitted, answered)
 
     def read(
         self,
@@ -109,7 +123,7 @@ class Gateway:
 
     async def decode(self, size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Decode a body of this size: a light one at once, another beside the event loop."""
-        if size <= LIGHT_BYTES:
+        if size <= LIGHT_BYTES and self.is_warm:
             return work(*args, **named)
         return await _in_thread(self._decoding, lambda: work(*args, **named))
 
@@ -136,6 +150,16 @@ class Gateway:
     def hold_s(self, wait_ms: int) -> float:
         """How long a request that asks to be held so long is held."""
         return min(wait_ms, self.settings.hold_ms_max) / 1000
+
+    def warm_up(self) -> None:
+        """Decode a row of nothing beside the event loop: the first array that is made of Python's
+        values has Arrow look for pandas, which takes a second where it is installed."""
+        self._warming = self._decoding.submit(pa.array, [None])
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a light body is light: until then, none is decoded on the event loop."""
+        return self._warming is not None and self._warming.done()
 
     def close(self) -> None:
         for threads in (self._decoding, self._fetching, self._upkeep):

@@ -41,7 +41,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def steps(self) -> int:
-        return (self.repeats * 2 + 3) * len(self.backends)
+        over_http = self.repeats if EMBEDDED in self.backends else 0
+        return (self.repeats * 2 + 3) * len(self.backends) + over_http
 
     def starts_gb(self, backend: str) -> tuple[float, float]:
         """How large the small and the large log are."""
@@ -55,7 +56,9 @@ class Plan(msgspec.Struct, frozen=True):
             "per_s": self.deliver_per_s,
             "bytes": self.deliver_bytes,
         }
+        over_http = [("appends over HTTP", "gateway", {"seconds": self.append_s})]
         return [
+            *(over_http if log == EMBEDDED else []),
             ("appends", "appends", {"log": stream_at(log, "appends"), "seconds": self.append_s}),
             ("deliveries", "deliver", {"log": stream_at(log, "delivered"), **delivered}),
         ]
