@@ -78,14 +78,14 @@ KNOWN = {"name": "c", "version": "1", "vulns": [{"id": "CVE-1"}, {"id": "CVE-2"}
 def test_an_audit_says_what_it_found_or_that_it_could_not_look(
     packages: list[dict[str, object]], sentence: str, failed: bool
 ) -> None:
-    found = verdict(json.dumps({"dependencies": packages}), "")
-    assert sentence in found.sentence
-    assert found.failed is failed
+    outcome = verdict(json.dumps({"dependencies": packages}), "")
+    assert sentence in outcome.sentence
+    assert outcome.failed is failed
 
 
 def test_an_audit_without_a_data_base_or_its_program_is_skipped_by_name() -> None:
     for complaint in ("No module named pip_audit", "first\nConnectionError: no route\n"):
-        found = verdict("", complaint)
-        assert found.sentence.startswith("audit: skipped, because ")
-        assert complaint.strip().splitlines()[-1] in found.sentence
-        assert not found.failed
+        outcome = verdict("", complaint)
+        assert outcome.sentence.startswith("audit: skipped, because ")
+        assert complaint.strip().splitlines()[-1] in outcome.sentence
+        assert not outcome.failed

@@ -16,12 +16,10 @@ from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-import msgspec
 from aiohttp import web
 
-from penstock.errors import Bug, PenstockError, TryAgain, to_wire
-from penstock.gateway.quick_append import OnAnswer, answer_bytes
-from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
+from penstock.errors import PenstockError, TryAgain
+from penstock.gateway.raw_answers import OnAnswer, good_answer, raw_answer
 from penstock.settings.server import Settings
 
 PACE_BYTES = 64 << 10
@@ -107,9 +105,9 @@ class Connection(asyncio.Protocol):
             self._http.data_received(data + (ahead or b""))
             return
         if error is None:
-            self.transport.write(answer_bytes(answered.result()))
+            self.transport.write(good_answer(answered.result()))
         else:
-            self.transport.write(raw_answer(_said(error), "keep-alive"))
+            self.transport.write(raw_answer(error, "keep-alive"))
         self.end_answer()
         if ahead:
             self.transport.resume_reading()
@@ -241,20 +239,3 @@ class Connections:
             transport.abort()
         else:
             transport.close()
-
-
-def _said(error: BaseException) -> PenstockError:
-    if isinstance(error, PenstockError):
-        return error
-    return Bug(f"the server failed: {type(error).__name__}: {error}; report this", code="bug")
-
-
-def raw_answer(error: PenstockError, connection: str = "close") -> bytes:
-    """A refusal as bytes, for a connection on which the HTTP protocol answers nothing."""
-    body = msgspec.json.encode({"error": to_wire(error)})
-    head = (
-        f"HTTP/1.1 {error.http_status} {error.code}\r\nContent-Type: application/json\r\n"
-        f"{PROTOCOL_HEADER}: {PROTOCOL}\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: {connection}\r\n\r\n"
-    )
-    return head.encode("ascii") + body

@@ -9,22 +9,17 @@ wrong with them, they take the long way as if nobody had looked: so there is one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-
+from penstock.gateway.context import Gateway
 from penstock.gateway.decode import ARROW, CSV, JSON_LINES
 from penstock.gateway.drafts import Bounds, row_drafts
 from penstock.gateway.parse import producer_of
+from penstock.gateway.raw_answers import OnAnswer
 from penstock.log.operations import AppendRows, Shape
 from penstock.log.state import StreamRecord
 from penstock.model.ids import StreamName
 from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
-
-if TYPE_CHECKING:
-    from penstock.gateway.context import Gateway
 
 HEAD_BYTES_MAX = 4 << 10
 STREAM_S_MAX = 1.0
@@ -38,13 +33,6 @@ _KNOWN = frozenset(
         PROTOCOL_HEADER.lower(),
     )
 )
-_encode = msgspec.json.Encoder().encode
-_HEAD = (
-    f"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\n"
-    f"{PROTOCOL_HEADER}: {PROTOCOL}\r\nContent-Length: "
-).encode("ascii")
-
-OnAnswer = Callable[[Future[Any]], None]
 
 
 class PlainAppend(NamedTuple):
@@ -145,9 +133,3 @@ class QuickAppends:
             stream.id, len(stream.versions), None if place is not None else stream.substreams
         )
         return AppendRows(stream.name, drafts, producer, sequence, shape)
-
-
-def answer_bytes(answer: Any) -> bytes:
-    """The answer to an append as it is sent."""
-    body = _encode(answer)
-    return b"%b%d\r\n\r\n%b" % (_HEAD, len(body), body)

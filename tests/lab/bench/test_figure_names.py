@@ -112,6 +112,7 @@ def test_names_of_log() -> None:
     assert log_names() == {
         *appends,
         *over_http,
+        "gateway.crowd_ms_p99",
         *deliveries,
         *plain,
         *joined(("headline",), summed),

@@ -19,7 +19,7 @@ PAGE_BYTES = 8 << 20
 
 
 class Crowd:
-    """All of it, on one event loop."""
+    """The clients of the crowd, on one event loop."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         parts = urlsplit(options["url"])
@@ -27,6 +27,7 @@ class Crowd:
         self._streams: Sequence[str] = options["streams"]
         self._queries, self._tags = int(options["queries"]), int(options["tags"])
         self._readers = int(options["readers"])
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     def _request(self, method: str, path: str, body: bytes = b"") -> bytes:
         head = (
@@ -40,19 +41,19 @@ class Crowd:
         work = [self._poll(number, begun[number]) for number in range(self._queries)]
         work += [self._read_tags(n, begun[self._queries + n]) for n in range(CONNECTIONS)]
         tasks = [asyncio.ensure_future(each) for each in work]
-        idle = [await self._take_nothing(number) for number in range(self._readers)]
+        for number in range(self._readers):
+            await self._take_nothing(number)
         for event in begun:
             await event.wait()
-        print(json.dumps({"complete": len(idle) + len(tasks)}), flush=True)
+        print(json.dumps({"complete": len(self._idle) + len(tasks)}), flush=True)
         await asyncio.gather(*tasks)
 
-    async def _take_nothing(self, number: int) -> asyncio.StreamWriter:
+    async def _take_nothing(self, number: int) -> None:
         stream = self._streams[number % len(self._streams)]
         reader, writer = await asyncio.open_connection(*self._address, limit=1024)
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(self._request("GET", f"/streams/{stream}/rows?bytes={PAGE_BYTES}"))
-        self._kept = [*getattr(self, "_kept", []), reader]
-        return writer
+        self._idle.append((reader, writer))
 
     async def _poll(self, number: int, begun: asyncio.Event) -> None:
         stream = self._streams[number % len(self._streams)]

@@ -36,6 +36,7 @@ MEASURE = "penstock_lab.measure"
 WORKERS = {
     "appends": "log_appends",
     "gateway": "gateway_appends",
+    "crowd": "gateway_crowd",
     "deliver": "log_deliveries",
     "tags": "tag_reads",
     "starts": "log_starts",
@@ -97,7 +98,7 @@ def log_at(backend: str, folder: Path) -> Iterator[str]:
 def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
     """Per backend its appends and deliveries; then what sums the log up: the embedded one in the
     headlines, JetStream under its name and without a goal."""
-    found = gateway_figures([record for record in records if record["measured"] == "gateway"])
+    found = gateway_figures(records)
     for backend in plan.backends:
         mine = [record for record in records if record.get("backend") == backend]
         found += _appends(backend, [one for one in mine if one["measured"] == "appends"])

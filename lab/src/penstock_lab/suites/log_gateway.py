@@ -15,7 +15,10 @@ GATEWAY_GOALS = {"100B.w200.append_per_s": Goal("at least", 5_000.0)}
 
 
 def gateway_figures(records: Sequence[dict[str, Any]]) -> list[Figure]:
-    """Per size and number of clients the appends per second, and the time of the slowest."""
+    """Per size and number of clients the appends per second, and the time of the slowest; then how
+    soon one client is answered beside a crowd."""
+    crowd = tuple(each["crowd_ms_p99"] for each in records if each["measured"] == "crowd")
+    records = [each for each in records if each["measured"] == "gateway"]
     figures: list[Figure] = []
     for cell in (f"{size}.w{clients}" for size in GATEWAY_SIZES for clients in CLIENTS):
         for key, unit, words in (
@@ -25,7 +28,8 @@ def gateway_figures(records: Sequence[dict[str, Any]]) -> list[Figure]:
             repeats = tuple(float(record[cell][key]) for record in records)
             goal = GATEWAY_GOALS.get(f"{cell}.{key}")
             figures += middle(f"gateway.{cell}.{key}", unit, words, repeats, goal)
-    return figures
+    words = "one answer beside 50 queries, 10,000 tags and 200 slow readers, 99 of 100"
+    return figures + middle("gateway.crowd_ms_p99", "ms", words, crowd, Goal("at most", 50.0))
 
 
 def gateway_table(figures: Sequence[Figure]) -> Table:
