@@ -103,6 +103,21 @@ def test_requests_one_after_the_other_are_answered_in_their_order(
     assert served.values(name) == [10 * round + number for round in range(5) for number in range(6)]
 
 
+def test_a_body_never_passes_for_a_request(served: Served, name: str) -> None:
+    """The second request comes in two parts, and the rest of its body looks like an append."""
+    served.make(name)
+    hidden = append(served, name, '{"k": 666}\n')
+    head, _, _ = append(served, name, "").partition(b"Content-Length: 0")
+    whole = append(served, name, '{"k": 1}\n', LONG_WAY)
+    with Wire(served) as wire:
+        outer = head + f"Content-Length: {len(hidden)}\r\n\r\n".encode()
+        assert wire.ask(whole + outer)[0] == 200
+        status, said = wire.ask(hidden)
+        assert (status, said["error"]["code"]) == (400, "bad_rows")
+        assert wire.ask(append(served, name, '{"k": 2}\n'))[0] == 200
+    assert served.values(name) == [1, 2]
+
+
 def test_a_stream_that_is_altered_or_made_anew_is_seen(served: Served, name: str) -> None:
     served.make(name)
     with Wire(served) as wire:

@@ -20,6 +20,7 @@ from aiohttp import web
 
 from penstock.errors import PenstockError, TryAgain
 from penstock.gateway.raw_answers import OnAnswer, good_answer, raw_answer
+from penstock.gateway.whole_requests import is_one_request
 from penstock.settings.server import Settings
 
 PACE_BYTES = 64 << 10
@@ -62,6 +63,9 @@ class Connection(asyncio.Protocol):
         self.mark = Mark(Phase.IDLE, 0, asyncio.get_running_loop().time(), 0)
         self._answered_at = 0
         self._is_full = False
+        self._is_simple = True
+        """Whether all that was passed on came as whole requests, each after the answer to the one
+        before: then, and only then, the next bytes begin a request."""
         self._ahead: bytes | None = None
         """What came while an append was on its short way; None while none is."""
 
@@ -87,11 +91,12 @@ class Connection(asyncio.Protocol):
         self.received += len(data)
         if is_idle:
             self._connections.idle.pop(self, None)
-            begin = self._connections.begin_append
-            if not self._is_full and begin(data, partial(self._end_append, data)):
+            is_short = self._is_simple and not self._is_full
+            if is_short and self._connections.begin_append(data, partial(self._end_append, data)):
                 self.begin_answer()
                 self._ahead = b""
                 return
+        self._is_simple = self._is_simple and is_idle and is_one_request(data)
         self._http.data_received(data)
 
     def _end_append(self, data: bytes, answered: Future[Any]) -> None:
@@ -100,17 +105,18 @@ class Connection(asyncio.Protocol):
         ahead, self._ahead = self._ahead, None
         if self.transport is None or self.transport.is_closing():
             return
-        error = answered.exception()
-        if isinstance(error, PenstockError) and error.code == "stream_altered":
-            self._http.data_received(data + (ahead or b""))
-            return
-        if error is None:
-            self.transport.write(good_answer(answered.result()))
-        else:
-            self.transport.write(raw_answer(error, "keep-alive"))
-        self.end_answer()
         if ahead:
             self.transport.resume_reading()
+        error = answered.exception()
+        if isinstance(error, PenstockError) and error.code == "stream_altered":
+            self.is_answering = False
+            self._http.data_received(data)
+        else:
+            self.transport.write(
+                raw_answer(error, "keep-alive") if error else good_answer(answered.result())
+            )
+            self.end_answer()
+        if ahead:
             self.data_received(ahead)
 
     def eof_received(self) -> bool | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.gateway.quick_append import HEAD_BYTES_MAX, plain_append
+from penstock.gateway.whole_requests import is_one_request
 
 BODY = b'{"k": 1}\n'
 BYTES_MAX = 1_000
@@ -78,3 +79,33 @@ def test_a_plain_request_is_taken_apart() -> None:
 )
 def test_anything_else_takes_the_long_way(data: bytes) -> None:
     assert plain_append(data, BYTES_MAX) is None
+
+
+GET = b"GET /v1/streams HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+@pytest.mark.parametrize("data", [request(), request(b""), GET, request(X_Unknown="1")])
+def test_a_request_that_is_whole_is_known_as_one(data: bytes) -> None:
+    assert is_one_request(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        GET + b"G",
+        GET + GET,
+        GET[:-1],
+        request()[:-1],
+        request() + GET,
+        request(Transfer_Encoding="chunked"),
+        request(length="+9"),
+        request(length="9 9"),
+        request(length=""),
+        request().replace(b"Content-Length:", b"Content-Length: 9\r\nContent-Length:"),
+        request().replace(b"Content-Length:", b"Content-Length :"),
+        request(Connection="Upgrade"),
+    ],
+)
+def test_what_may_be_less_or_more_than_one_request_is_not(data: bytes) -> None:
+    assert not is_one_request(data)
