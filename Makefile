@@ -9,7 +9,7 @@ WORKERS ?= 3
 NO_SPARK := not spark and not cluster and not faults and not packaging
 
 .DEFAULT_GOAL := help
-.PHONY: help env java redis nats archive jar demo test quick fast lint types fmt clean
+.PHONY: help env java redis nats archive jar demo test quick fast lint types audit fmt clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
@@ -19,7 +19,7 @@ env: $(READY) jar ## a virtual environment with everything, and the jar
 demo: env ## the whole system on this machine, in under a minute
 	$(BIN)/penstock demo
 
-test: env redis nats lint types archive ## the whole suite, as CI runs it
+test: env redis nats lint types audit archive ## the whole suite, as CI runs it
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15
 
 quick: jar lint ## lint, types and the tests that need no Spark
@@ -42,6 +42,9 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+audit: $(READY) ## known vulnerabilities of the packages that tests run with
+	@PYTHONPATH=tests $(BIN)/python tests/support/audit.py
 
 fmt: $(READY) ## formats and sorts what the linter can fix
 	$(BIN)/ruff format .
@@ -72,12 +75,13 @@ nats:
 
 # PySpark is a large source package: it is installed once, before this project, and this project is
 # then built against it without an environment of its own.
-$(READY): pyproject.toml lab/pyproject.toml lab/hatch_build.py
+$(READY): pyproject.toml constraints.txt lab/pyproject.toml lab/hatch_build.py
 	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "penstock needs Python 3.11 or newer; try: make env PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q 'hatchling>=1.27' 'pyspark==4.3.*'
-	$(BIN)/pip install -q --no-build-isolation -e '.[dev]' -e lab
+	$(BIN)/pip install -q -c constraints.txt 'hatchling>=1.27' 'pyspark==4.3.*'
+	$(BIN)/pip install -q -c constraints.txt --no-build-isolation -e '.[dev]' -e lab
+	@$(BIN)/pip install -q 'pip-audit>=2.7' || echo "no pip-audit here: make audit says so"
 	@$(MAKE) --no-print-directory java
 	@touch $@
 

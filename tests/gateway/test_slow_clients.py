@@ -119,9 +119,22 @@ def file_bytes(served: Served) -> int:
 
 @pytest.mark.parametrize("sent", ["", "POST /v1/streams/s/rows HTTP/1.1\r\nHost: he"])
 def test_a_request_whose_head_does_not_come_is_ended(strict: Served, sent: str) -> None:
+    began = time.monotonic()
     with opened(strict, sent) as sock:
         answer = rest_of(sock)
+    took_s = time.monotonic() - began
     assert answer == b"" if not sent else answer.startswith(b"HTTP/1.1 408 ")
+    assert took_s > (1 if sent else 2)
+
+
+def test_a_connection_that_asks_now_and_then_is_kept(strict: Served) -> None:
+    """Each pause is shorter than it may be, all of them together are longer."""
+    connection = strict.connection()
+    for _ in range(6):
+        time.sleep(0.7)
+        connection.request("GET", "/v1/health")
+        assert connection.getresponse().read()
+    connection.close()
 
 
 def test_a_body_that_stops_or_trickles_is_ended_with_a_sentence(strict: Served) -> None:

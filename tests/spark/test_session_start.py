@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from penstock.client import Client
 from penstock.client.address import read_server_file
+from support.servers.processes import ServerProcess
 
 JOB = """
 import json, os, sys
@@ -82,3 +84,38 @@ def test_a_program_that_forgets_to_stop_leaves_no_server_behind(tmp_path: Path) 
     told, _ = run(tmp_path, "forget")
     assert not Path(f"/proc/{told['server']}").exists()
     assert read_server_file(tmp_path / "data") is None
+
+
+ATTACHED = """
+import sys
+import psutil
+from pyspark.sql import SparkSession
+import penstock
+
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = penstock.attach(builder, url=sys.argv[1], token=sys.argv[2]).getOrCreate()
+jvms = [child for child in psutil.Process().children(recursive=True) if child.name() == "java"]
+lines = [" ".join(child.cmdline()) for child in jvms]
+assert any("spark.penstock.url" in line for line in lines), lines
+assert not any(sys.argv[2] in line for line in lines)
+assert spark.newSession().conf.get("spark.penstock.token") == sys.argv[2]
+print("READ", spark.read.format("penstock").load("attached").count(), flush=True)
+spark.stop()
+"""
+
+
+def test_attach_hands_the_token_to_the_jvm_and_to_no_command_line(
+    shared_server: ServerProcess, client: Client, tmp_path: Path
+) -> None:
+    client.create("attached", "n bigint")
+    client.append("attached", [{"n": 1}, {"n": 2}, {"n": 3}])
+    done = subprocess.run(
+        [sys.executable, "-c", ATTACHED, shared_server.url, shared_server.token],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "READ 3" in done.stdout

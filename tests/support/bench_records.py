@@ -14,7 +14,7 @@ from penstock_lab.experiment.record import Kind, Measured, Run
 from penstock_lab.experiment.suite import Suite
 from penstock_lab.experiment.verdict import Verdict
 from penstock_lab.measure.killed_driver import Answered
-from penstock_lab.measure.log_sizes import SIZES, WRITERS
+from penstock_lab.measure.log_sizes import CLIENTS, EMBEDDED, GATEWAY_SIZES, SIZES, WRITERS
 from penstock_lab.suites import answers, commit, compared, floor, log, protocols, sustain
 from penstock_lab.suites.commit_cells import Cell as CommitCell
 from penstock_lab.suites.commit_cells import plan_of as commit_plan
@@ -118,12 +118,15 @@ def commit_names() -> set[str]:
 
 def log_runs() -> list[dict[str, Any]]:
     cells = [f"{size}.w{writers}" for size in SIZES for writers in WRITERS]
+    over_http = [f"{size}.w{clients}" for size in GATEWAY_SIZES for clients in CLIENTS]
     per = {"append_per_s": 100.0, "append_ms_p50": 1.0, "append_ms_p99": 3.0}
     runs: list[dict[str, Any]] = []
     for repeat in range(3):
         for backend in QUICK.backends:
             about = {"backend": backend, "repeat": repeat}
             runs.append({"measured": "appends", **about, **dict.fromkeys(cells, per)})
+            if backend == EMBEDDED:
+                runs.append({"measured": "gateway", **about, **dict.fromkeys(over_http, per)})
             delivered = {"deliver_ms_p50": 2.0 + repeat, "deliver_ms_p99": 9}
             runs.append({"measured": "deliver", **about, **delivered})
     start = {
@@ -134,6 +137,8 @@ def log_runs() -> list[dict[str, Any]]:
     for number, backend in enumerate(QUICK.backends):
         few, many = [100, 110, 50], [95, 100 + number, 50]
         of = {"backend": backend}
+        if backend == EMBEDDED:
+            runs.append({"measured": "crowd", **of, "crowd_ms_p99": 20.0})
         runs.append({"measured": "tags", **of, "few_mb_per_s": few, "many_mb_per_s": many})
         runs.append({"measured": "starts", **of, **start})
         recovery = {"without_ms": [1000.0 + 200 * number], "with_ms": [200.0]}

@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from concurrent.futures import Future
 from enum import Enum
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, cast
 
-import msgspec
 from aiohttp import web
 
-from penstock.errors import PenstockError, TryAgain, to_wire
+from penstock.errors import PenstockError, TryAgain
+from penstock.gateway.raw_answers import OnAnswer, good_answer, raw_answer
+from penstock.gateway.whole_requests import is_one_request
 from penstock.settings.server import Settings
 
 PACE_BYTES = 64 << 10
 LOOK_S = 0.5
+
+BeginAppend = Callable[[bytes, OnAnswer], bool]
 
 
 class Phase(Enum):
@@ -33,10 +39,11 @@ class Phase(Enum):
 
 
 class Mark(NamedTuple):
-    """The time at which a connection began its phase, or had moved enough in it, and the bytes it
-    had moved by then."""
+    """The time at which a connection began its phase with a request, or had moved enough in it, and
+    the bytes it had moved by then."""
 
     phase: Phase
+    request: int
     at_s: float
     moved: int
 
@@ -49,16 +56,23 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self.transport: asyncio.Transport | None = None
         self.received = 0
+        self.requests = 0
         self.is_answering = False
         self.is_reading = False
         """Whether the body of the request that is being answered is still on its way."""
-        self.mark = Mark(Phase.IDLE, 0.0, 0)
+        self.mark = Mark(Phase.IDLE, 0, asyncio.get_running_loop().time(), 0)
         self._answered_at = 0
+        self._is_full = False
+        self._is_simple = True
+        """Whether all that was passed on came as whole requests, each after the answer to the one
+        before: then, and only then, the next bytes begin a request."""
+        self._ahead: bytes | None = None
+        """What came while an append was on its short way; None while none is."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        if self._connections.admit(self, transport):
+        # Other event loops have transports of their own, alike in all but their class.
+        self.transport = cast("asyncio.Transport", transport)
+        if self._connections.admit(self, self.transport):
             self._http.connection_made(transport)
         else:
             self._http = asyncio.Protocol()
@@ -68,23 +82,58 @@ class Connection(asyncio.Protocol):
         self._http.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.received == self._answered_at:
-            self._connections.idle.pop(self, None)
+        if self._ahead is not None:
+            self._ahead += data
+            if self.transport is not None:
+                self.transport.pause_reading()
+            return
+        is_idle = self.received == self._answered_at
         self.received += len(data)
+        if is_idle:
+            self._connections.idle.pop(self, None)
+            is_short = self._is_simple and not self._is_full
+            if is_short and self._connections.begin_append(data, partial(self._end_append, data)):
+                self.begin_answer()
+                self._ahead = b""
+                return
+        self._is_simple = self._is_simple and is_idle and is_one_request(data)
         self._http.data_received(data)
+
+    def _end_append(self, data: bytes, answered: Future[Any]) -> None:
+        """Send the answer to an append that took the short way; if its stream was altered on the
+        way, nothing was appended, and it takes the long one."""
+        ahead, self._ahead = self._ahead, None
+        if self.transport is None or self.transport.is_closing():
+            return
+        if ahead:
+            self.transport.resume_reading()
+        error = answered.exception()
+        if isinstance(error, PenstockError) and error.code == "stream_altered":
+            self.is_answering = False
+            self._http.data_received(data)
+        else:
+            self.transport.write(
+                raw_answer(error, "keep-alive") if error else good_answer(answered.result())
+            )
+            self.end_answer()
+        if ahead:
+            self.data_received(ahead)
 
     def eof_received(self) -> bool | None:
         return self._http.eof_received()
 
     def pause_writing(self) -> None:
+        self._is_full = True
         self._http.pause_writing()
 
     def resume_writing(self) -> None:
+        self._is_full = False
         self._http.resume_writing()
 
     def begin_answer(self) -> None:
         """A request has come: its head, at least."""
         self.is_answering = True
+        self.requests += 1
 
     def end_answer(self) -> None:
         """The answer is handed over to be sent."""
@@ -112,8 +161,9 @@ class Connection(asyncio.Protocol):
         before = self.mark
         # An answer that grows is being written by us: who takes it is timed from then on.
         has_moved = not before.moved <= moved < before.moved + PACE_BYTES
-        if phase is not before.phase or phase is Phase.ANSWERING or has_moved:
-            self.mark = Mark(phase, now_s, moved)
+        is_same = phase is before.phase and self.requests == before.request
+        if not is_same or has_moved or phase is Phase.ANSWERING:
+            self.mark = Mark(phase, self.requests, now_s, moved)
             return False
         limit_s = settings.idle_s_max if phase is Phase.IDLE else settings.stall_s_max
         return now_s - before.at_s > limit_s
@@ -126,6 +176,8 @@ class Connections:
         self._settings = settings
         self._connections_max = connections_max
         self._by_transport: dict[object, Connection] = {}
+        self.begin_append: BeginAppend = lambda _data, _on_answer: False
+        """The short way of an append, where the server has one."""
         self.idle: dict[Connection, None] = {}
         """Those without a request, the one idle longest first."""
 
@@ -193,13 +245,3 @@ class Connections:
             transport.abort()
         else:
             transport.close()
-
-
-def raw_answer(error: PenstockError) -> bytes:
-    """A refusal as bytes, for a connection that no request can be answered on."""
-    body = msgspec.json.encode({"error": to_wire(error)})
-    head = (
-        f"HTTP/1.1 {error.http_status} {error.code}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode("ascii") + body

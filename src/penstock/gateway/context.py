@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
+import pyarrow as pa
 from aiohttp import web
 
 from penstock.admission.hold import Held
@@ -20,6 +22,7 @@ from penstock.gateway.log_answers import LogAnswers
 from penstock.gateway.page_memory import PageMemory
 from penstock.gateway.parse import json_of
 from penstock.gateway.tokens import Tokens
+from penstock.gateway.turns import Turns
 from penstock.log.backends.local import LocalLog
 from penstock.log.decide.need import need_stream
 from penstock.log.operations import Operation
@@ -34,6 +37,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LIGHT_BYTES = 32 << 10
 """Of a body that is decoded on the event loop: that takes less than to hand it to a thread."""
+LIGHT_READS = 4
+"""Lookups on the event loop in one turn of it, so that thousands at once leave room for others."""
 BACKUPS_MAX = 4
 """At once; each has a thread."""
 
@@ -55,6 +60,7 @@ class Gateway:
         self.connections = Connections(settings, connections_max or settings.connections_max)
         self.body_memory = BodyMemory(settings.body_bytes_max)
         self.page_memory = PageMemory(settings.pages_bytes_max)
+        self.light_reads = Turns(LIGHT_READS)
         self.backups = 0
         self.schemas = StreamSchemas()
         self.admission = AdmissionRunner(log, self.held, clock)
@@ -64,6 +70,8 @@ class Gateway:
         self._decoding = ThreadPoolExecutor(settings.ingest_threads, "penstock-ingest")
         self._fetching = ThreadPoolExecutor(settings.fetch_threads, "penstock-fetch")
         self._upkeep = ThreadPoolExecutor(BACKUPS_MAX + 1, "penstock-upkeep")
+        self._gathered: list[tuple[Operation, Callable[[Future[Any]], None]]] = []
+        self._warming: Future[Any] | None = None
         self._turns: dict[int, int] = {}
         log.on_visible(self.held.notify)
 
@@ -74,6 +82,29 @@ class Gateway:
     async def run(self, operation: Operation) -> Any:
         """Carry an operation out; durable when this returns."""
         return await self._answers.of(self.log.submit(operation))
+
+    def run_then(self, operation: Operation, on_answer: Callable[[Future[Any]], None]) -> None:
+        """Carry an operation out, and call `on_answer` on the event loop once it is durable or
+        refused. What comes in one turn of the loop is submitted together: the log's thread then
+        wakes once, to a group, and does not contend for the interpreter with those that follow."""
+        self.in_flight.__enter__()
+        self._gathered.append((operation, on_answer))
+        if len(self._gathered) == 1:
+            asyncio.get_running_loop().call_soon(self._submit_gathered)
+
+    def _submit_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        for operation, on_answer in gathered:
+            try:
+                submitted = self.log.submit(operation)
+            except Exception as refusal:
+                submitted = Future()
+                submitted.set_exception(refusal)
+            self._answers.call(submitted, partial(self._answered, on_answer))
+
+    def _answered(self, on_answer: Callable[[Future[Any]], None], answer: Future[Any]) -> None:
+        self.in_flight.__exit__()
+        on_answer(answer)
 
     def read(
         self,
@@ -109,7 +140,7 @@ class Gateway:
 
     async def decode(self, size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Decode a body of this size: a light one at once, another beside the event loop."""
-        if size <= LIGHT_BYTES:
+        if size <= LIGHT_BYTES and self.is_warm:
             return work(*args, **named)
         return await _in_thread(self._decoding, lambda: work(*args, **named))
 
@@ -136,6 +167,16 @@ class Gateway:
     def hold_s(self, wait_ms: int) -> float:
         """How long a request that asks to be held so long is held."""
         return min(wait_ms, self.settings.hold_ms_max) / 1000
+
+    def warm_up(self) -> None:
+        """Decode a row of nothing beside the event loop: the first array that is made of Python's
+        values has Arrow look for pandas, which takes a second where it is installed."""
+        self._warming = self._decoding.submit(pa.array, [None])
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a light body is light: until then, none is decoded on the event loop."""
+        return self._warming is not None and self._warming.done()
 
     def close(self) -> None:
         for threads in (self._decoding, self._fetching, self._upkeep):

@@ -10,8 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 import msgspec
 import pyarrow as pa
@@ -61,14 +60,34 @@ def _struct_type(fields: Sequence[pa.Field]) -> Any:
     )
 
 
-@lru_cache(maxsize=256)
-def _decoder(schema: pa.Schema) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_struct_type(list(schema)))
+class Lines(NamedTuple):
+    """A schema taken apart for reading lines: its fields, and what decodes a row of them."""
+
+    schema: pa.Schema
+    fields: tuple[pa.Field, ...]
+    decoder: msgspec.json.Decoder[Any]
+
+
+SCHEMAS_MAX = 1_000
+# By the schema's id: its hash is made of all its fields, every time. An entry keeps its schema, so
+# that no other can have the id.
+_LINES: dict[int, Lines] = {}
+
+
+def _lines_of(schema: pa.Schema) -> Lines:
+    lines = _LINES.get(id(schema))
+    if lines is None:
+        fields = tuple(schema)
+        lines = Lines(schema, fields, msgspec.json.Decoder(_struct_type(fields)))
+        if len(_LINES) >= SCHEMAS_MAX:
+            _LINES.clear()
+        _LINES[id(schema)] = lines
+    return lines
 
 
 def decode_lines(body: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of JSON lines; empty lines are skipped, `bad_rows` names the first bad line."""
-    decoder = _decoder(schema)
+    _, fields, decoder = _lines_of(schema)
     rows = []
     for number, line in enumerate(body.split(b"\n"), 1):
         if not line.strip():
@@ -81,7 +100,7 @@ def decode_lines(body: bytes, schema: pa.Schema) -> pa.RecordBatch:
             ) from None
     columns = [
         _column([getattr(row, f"c{place}") for row in rows], field)
-        for place, field in enumerate(schema)
+        for place, field in enumerate(fields)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -133,6 +133,21 @@ def short_text(text: str, subject: str) -> str:
     return text
 
 
+def producer_of(producer: str | None, text: str | None) -> tuple[str | None, int | None]:
+    """The producer and the sequence that headers name; both or none."""
+    if (producer is None) != (text is None):
+        raise bad_request(
+            "the headers Penstock-Producer and Penstock-Sequence go together; send both or none"
+        )
+    if producer is None or text is None:
+        return None, None
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise bad_request(
+            f"the header Penstock-Sequence is {text!r}, and must be a number of up to 18 digits"
+        )
+    return short_text(producer, "the header Penstock-Producer"), int(text)
+
+
 def query_id(text: str) -> QueryId:
     return QueryId(short_text(text, "the query id"))
 

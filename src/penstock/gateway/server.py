@@ -19,7 +19,8 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall
 from penstock.gateway.app import make_app
 from penstock.gateway.connections import Connection
-from penstock.gateway.context import Gateway
+from penstock.gateway.context import LIGHT_BYTES, Gateway
+from penstock.gateway.quick_append import QuickAppends
 from penstock.gateway.tokens import Token, Tokens
 from penstock.log.address import LogAddress
 from penstock.log.backends.local import LocalLog
@@ -28,6 +29,7 @@ from penstock.settings.server import Settings
 
 READ_BUFFER_BYTES = 128 << 10
 """Of a connection, twice as much at most: what is read from it before anybody wants it."""
+FOREVER_S = 10 * 365 * 86_400.0
 FILES_OWN = 256
 """Open files that are no connections: the store, threads, copies, JetStream."""
 CLEANUP_S_MAX = 1.0
@@ -117,7 +119,8 @@ class Server:
             access_log=None,
             handle_signals=False,
             shutdown_timeout=CLEANUP_S_MAX,
-            keepalive_timeout=2 * self.log.settings.idle_s_max,
+            # It is not asked about what takes the short way: connections are timed by ours.
+            keepalive_timeout=FOREVER_S,
             read_bufsize=READ_BUFFER_BYTES,
             max_line_size=LINE_BYTES_MAX,
         )
@@ -142,6 +145,8 @@ class Server:
         host = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
         self.url = f"{'https' if context else 'http'}://{host}:{port}"
         self.log.folder.write_server(self.url, tokens.local.text)
+        gateway.warm_up()
+        gateway.connections.begin_append = QuickAppends(gateway, LIGHT_BYTES).begin
         self._watching = loop.create_task(gateway.connections.watch())
         gateway.collector.start()
 

@@ -116,13 +116,14 @@ class Tokens:
         self._take(() if file is None else read_tokens(file))
 
     def _take(self, of_file: tuple[Token, ...]) -> None:
-        self._tokens = (*self._given, *of_file)
+        self._tokens: tuple[Token, ...] = (*self._given, *of_file)
         self._digests = [(token.digest, token) for token in self._tokens]
 
     @property
     def local(self) -> Token:
         """The token for clients on this machine: the first that may do everything, or the first."""
-        return next((token for token in self._tokens if "admin" in token.scopes), self._tokens[0])
+        admins = [token for token in self._tokens if "admin" in token.scopes]
+        return (*admins, *self._tokens)[0]
 
     def find(self, authorization: str) -> Token | None:
         """The token that a request carries; None for none and for one that is not ours."""

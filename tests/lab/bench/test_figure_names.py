@@ -95,6 +95,9 @@ def test_names_of_log() -> None:
         ("w1", "w16"),
         ("append_per_s", "append_ms_p50", "append_ms_p99"),
     )
+    over_http = joined(
+        ("gateway",), ("100B", "16KiB"), ("w1", "w16", "w200"), ("append_per_s", "append_ms_p99")
+    )
     deliveries = joined(("embedded", "jetstream"), ("deliver_ms_p50", "deliver_ms_p99"))
     plain = {
         "tag_read_few_mb_per_s",
@@ -113,6 +116,8 @@ def test_names_of_log() -> None:
     summed = {"tag_read_ratio", "start_ratio", "recovery_ratio"}
     assert log_names() == {
         *appends,
+        *over_http,
+        "gateway.crowd_ms_p99",
         *deliveries,
         *plain,
         *joined(("headline",), summed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import os
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import BadCall
-from penstock.gateway import tokens as tokens_module
 from penstock.gateway.scopes import ROUTES
 from penstock.gateway.tokens import LOOK_S, Token, Tokens, parse_tokens, read_tokens
 from penstock.testing.clock import ManualClock
@@ -99,7 +99,7 @@ def test_every_token_is_compared_in_constant_time_whichever_is_sent(
         return known == sent
 
     tokens = Tokens(None, file, ManualClock())
-    monkeypatch.setattr(tokens_module.hmac, "compare_digest", counting)
+    monkeypatch.setattr(hmac, "compare_digest", counting)
     for sent in ("Bearer first-token", "Bearer third-token", "Bearer none of them"):
         compared.clear()
         tokens.find(sent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -116,12 +117,13 @@ def nested(depth: int) -> pa.DataType:
 
 def test_types_are_nested_so_deep_and_no_deeper() -> None:
     assert canonical(pa.schema([("k", nested(31))])) is not None
-    for given in (
+    deep: list[Callable[[], pa.Schema]] = [
         lambda: schema_of("k " + "array<" * 32 + "int" + ">" * 32),
         lambda: schema_of("k " + "array<" * 100_000),
         lambda: schema_of("k " + "struct<a:" * 100_000),
         lambda: from_base64(to_base64(pa.schema([("k", nested(40))]))),
-    ):
+    ]
+    for given in deep:
         with pytest.raises(BadCall) as refused:
             given()
         assert refused.value.code == "bad_schema"

@@ -5,6 +5,9 @@ from __future__ import annotations
 EMBEDDED, JETSTREAM = "embedded", "jetstream"
 SIZES = {"100B": 100, "16KiB": 16 << 10, "128KiB": 128 << 10}
 WRITERS = (1, 16)
+GATEWAY_SIZES = ("100B", "16KiB")
+CLIENTS = (1, 16, 200)
+"""Of a server, over HTTP."""
 GB = 1_000_000_000
 
 

@@ -30,10 +30,13 @@ from penstock_lab.experiment.turns import Step, Steps, Tell, rotated
 from penstock_lab.experiment.worker import Job
 from penstock_lab.measure.log_sizes import EMBEDDED, JETSTREAM, SIZES, WRITERS
 from penstock_lab.suites.log_cells import Plan, plan_of, settings
+from penstock_lab.suites.log_gateway import gateway_figures, gateway_table
 
 MEASURE = "penstock_lab.measure"
 WORKERS = {
     "appends": "log_appends",
+    "gateway": "gateway_appends",
+    "crowd": "gateway_crowd",
     "deliver": "log_deliveries",
     "tags": "tag_reads",
     "starts": "log_starts",
@@ -95,7 +98,7 @@ def log_at(backend: str, folder: Path) -> Iterator[str]:
 def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
     """Per backend its appends and deliveries; then what sums the log up: the embedded one in the
     headlines, JetStream under its name and without a goal."""
-    found: list[Figure] = []
+    found = gateway_figures(records)
     for backend in plan.backends:
         mine = [record for record in records if record.get("backend") == backend]
         found += _appends(backend, [one for one in mine if one["measured"] == "appends"])
@@ -227,6 +230,7 @@ def show(
     """Appends of both backends, then everything else with its goal."""
     console.print(appends_table(plan, figures))
     show_legend(console, LEGEND)
+    console.print(gateway_table(figures))
     rest = [figure for figure in figures if ".append_" not in figure.name]
     console.print(figures_table("log, figures", rest))
     for figure in rest:

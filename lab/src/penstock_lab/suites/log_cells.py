@@ -36,12 +36,16 @@ class Plan(msgspec.Struct, frozen=True):
     recover_commit_ms: int = 100
     recover_checkpoint_s: int = 10
     recoveries: int = 3
+    crowd_substreams: int = 1_000
+    crowd_queries: int = 50
+    crowd_readers: int = 200
     start_jetstream_share: float = 0.1
     """Of the sizes of the logs to start, in JetStream, which keeps each three times."""
 
     @property
     def steps(self) -> int:
-        return (self.repeats * 2 + 3) * len(self.backends)
+        over_http = self.repeats + 1 if EMBEDDED in self.backends else 0
+        return (self.repeats * 2 + 3) * len(self.backends) + over_http
 
     def starts_gb(self, backend: str) -> tuple[float, float]:
         """How large the small and the large log are."""
@@ -55,7 +59,9 @@ class Plan(msgspec.Struct, frozen=True):
             "per_s": self.deliver_per_s,
             "bytes": self.deliver_bytes,
         }
+        over_http = [("appends over HTTP", "gateway", {"seconds": self.append_s})]
         return [
+            *(over_http if log == EMBEDDED else []),
             ("appends", "appends", {"log": stream_at(log, "appends"), "seconds": self.append_s}),
             ("deliveries", "deliver", {"log": stream_at(log, "delivered"), **delivered}),
         ]
@@ -84,7 +90,15 @@ class Plan(msgspec.Struct, frozen=True):
             "checkpoint_s": self.recover_checkpoint_s,
             "recoveries": self.recoveries,
         }
+        crowd = {
+            "seconds": self.deliver_s,
+            "substreams": self.crowd_substreams,
+            "tags": self.tags_many,
+            "queries": self.crowd_queries,
+            "readers": self.crowd_readers,
+        }
         return [
+            *([("answering beside a crowd", "crowd", crowd)] if backend == EMBEDDED else []),
             ("reading by tag", "tags", tags),
             ("starting on a small and a large log", "starts", starts),
             ("recovering with and without checkpoints", "recovery", recovery),

@@ -17,8 +17,8 @@ from penstock.gateway.parse import (
     check_parameters,
     need_number,
     number_in,
+    producer_of,
     query_id,
-    short_text,
     stream_in_path,
 )
 from penstock.log.decide.need import check_substream
@@ -38,7 +38,9 @@ async def append_rows(request: web.Request) -> web.Response:
     """`POST /v1/streams/S/rows`: durable and visible when answered."""
     gateway = gateway_of(request)
     stream = gateway.stream(stream_in_path(request))
-    producer, sequence = _producer(request)
+    producer, sequence = producer_of(
+        request.headers.get("Penstock-Producer"), request.headers.get("Penstock-Sequence")
+    )
     substream = number_in(request, "substream")
     if substream is not None:
         check_substream(stream, substream)
@@ -102,22 +104,6 @@ async def _until_unaltered(
         if error.code != "stream_altered":
             raise
         return await append(gateway.stream(stream.name))
-
-
-def _producer(request: web.Request) -> tuple[str | None, int | None]:
-    producer = request.headers.get("Penstock-Producer")
-    text = request.headers.get("Penstock-Sequence")
-    if (producer is None) != (text is None):
-        raise bad_request(
-            "the headers Penstock-Producer and Penstock-Sequence go together; send both or none"
-        )
-    if producer is None or text is None:
-        return None, None
-    if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise bad_request(
-            f"the header Penstock-Sequence is {text!r}, and must be a number of up to 18 digits"
-        )
-    return short_text(producer, "the header Penstock-Producer"), int(text)
 
 
 def _key(request: web.Request, stream: StreamRecord, gateway: Gateway) -> tuple[str, ...]:

@@ -11,10 +11,16 @@ from penstock.model.ids import Lsn
 
 
 def record_page(
-    view: StoreView, tag: str, after: int | None, records_max: int, bytes_max: int
+    view: StoreView,
+    tag: str,
+    after: int | None,
+    records_max: int,
+    bytes_max: int,
+    *,
+    records_min: int = 1,
 ) -> RecordPage:
-    """Records of a tag in order, of about `bytes_max` bytes, one at least. Without `after` from the
-    first one there is; after a place where some are gone, `trimmed`."""
+    """Records of a tag in order, of about `bytes_max` bytes, but `records_min` at least. Without
+    `after` from the first one there is; after a place where some are gone, `trimmed`."""
     if after is not None:
         check_whole(view, (tag,), after)
     lines: list[RecordLine] = []
@@ -24,7 +30,8 @@ def record_page(
         if head is None:
             continue
         size += head.payload_bytes
-        if len(lines) >= records_max or (lines and size > bytes_max):
+        is_full = size > bytes_max and len(lines) >= records_min
+        if len(lines) >= records_max or is_full:
             return RecordPage(tuple(lines), True)
         entry = view.entry(lsn)
         if entry is not None:
