@@ -13,7 +13,7 @@ from penstock.client import Client
 from penstock.settings import plugin
 
 MANAGER = plugin.CHECKPOINT_FILE_MANAGER.name
-UPLOADING = "penstock.testing.UploadingFileManager"
+UPLOADED = "penstock.testing.UploadedFiles"
 MODE = plugin.COMMIT_MODE.name
 SNAPSHOT_AFTER = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
 ROWS = 10
@@ -38,7 +38,7 @@ def test_a_query_runs_and_restarts_where_nothing_can_be_renamed(
     sink: str,
 ) -> None:
     session = without_rename
-    for key, value in {MANAGER: UPLOADING, MODE: mode, SNAPSHOT_AFTER: "2"}.items():
+    for key, value in {MANAGER: UPLOADED, MODE: mode, SNAPSHOT_AFTER: "2"}.items():
         session.conf.set(key, value)
     given, made = fresh("given"), fresh("made")
     client.create(given, "n bigint")

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
  * A checkpoint file manager for object stores, as Spark's for S3: a file is there once its upload
  * has ended, so that nothing is renamed; and what was not closed was never there.
  */
-final class UploadingFileManager(path: Path, conf: Configuration)
+final class UploadedFiles(path: Path, conf: Configuration)
     extends AbstractFileContextBasedCheckpointFileManager(path, conf) {
 
   override def createAtomic(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
