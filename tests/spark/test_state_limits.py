@@ -58,8 +58,8 @@ def test_state_that_is_too_much_for_a_request_or_an_entry_is_committed(
     given, made = fresh("given"), fresh("made")
     client = Client(tight.url, tight.token)
     own = spark.newSession()
-    for key, value in ((URL, tight.url), (PARTITIONS, str(STORES)), (SNAPSHOTS, "log")):
-        own.conf.set(key, value)
+    for setting, value in ((URL, tight.url), (PARTITIONS, str(STORES)), (SNAPSHOTS, "log")):
+        own.conf.set(setting, value)
     client.create(given, "k bigint, v string")
     longest = (
         own.readStream.format("penstock")

@@ -28,6 +28,7 @@ LONGEST_FIRST = (
     "cluster/test_standalone.py",
     "packaging/test_wheel.py",
     "packaging/test_submit.py",
+    "spark/test_run_ends.py",
     "spark/test_examples.py",
     "spark/test_hold.py",
     "spark/test_outside_data.py",
