@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from penstock.client import Client
 from penstock.client.address import read_server_file
 from support.servers.processes import ServerProcess
 
@@ -105,10 +104,11 @@ spark.stop()
 
 
 def test_attach_hands_the_token_to_the_jvm_and_to_no_command_line(
-    shared_server: ServerProcess, client: Client, tmp_path: Path
+    shared_server: ServerProcess, tmp_path: Path
 ) -> None:
-    client.create("attached", "n bigint")
-    client.append("attached", [{"n": 1}, {"n": 2}, {"n": 3}])
+    with shared_server.client() as client:
+        client.create("attached", "n bigint")
+        client.append("attached", [{"n": 1}, {"n": 2}, {"n": 3}])
     done = subprocess.run(
         [sys.executable, "-c", ATTACHED, shared_server.url, shared_server.token],
         cwd=tmp_path,
