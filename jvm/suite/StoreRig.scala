@@ -22,20 +22,6 @@ import penstock.commit.executor.Expected
 import penstock.commit.jvm.JvmResources
 import penstock.settings.{CommitSettings, Keys}
 
-/** A provider with its settings; `queue` says whether the run has a release queue. */
-final case class Variant(
-    name: String,
-    provider: String,
-    families: Boolean = false,
-    codec: String = "lz4",
-    changelog: Boolean = false,
-    format: Int = 1,
-    mode: String = "full",
-    queue: Boolean = false) {
-  def isRocksDB: Boolean = !provider.startsWith("HDFS")
-  def isOurs: Boolean = provider.startsWith("Penstock")
-}
-
 /**
  * One checkpoint location and one run of a query on it. Plays Spark's driver: tells the release
  * queue of offsets and commits, and remembers the id of each version that counts.
