@@ -44,6 +44,7 @@ private[penstock] final class DriverPart extends DriverPlugin {
       override def onJobStart(started: SparkListenerJobStart): Unit = { sources.forget(); () }
     })
   }
+
   /** Executors get Spark's settings from the driver, and neither its environment nor its files. */
   private def keepToken(conf: SparkConf): Unit =
     if (conf.contains(Keys.Url.name)) {
