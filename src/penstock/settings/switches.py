@@ -6,6 +6,7 @@ takes away and what it gave when it was measured.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -15,7 +16,12 @@ Scope = Literal["anywhere", "in one JVM", "new JVM"]
 """`in one JVM`: only for a `local` master; `new JVM`: the same, and only for `session`, which
 starts it."""
 
-GC_KEY = "spark.driver.extraJavaOptions"
+HEAP_KEY = "spark.driver.memory"
+COLLECTOR_KEY = "spark.driver.extraJavaOptions"
+# Java refuses to start with two collectors, whoever has named them.
+NAMED_IN = {HEAP_KEY: re.compile(r"-Xmx\w"), COLLECTOR_KEY: re.compile(r"-XX:\+Use\w+GC\b")}
+JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+DEFAULT_OPTIONS_KEY = "spark.driver.defaultJavaOptions"
 
 
 class Switch(msgspec.Struct, frozen=True):
@@ -75,12 +81,12 @@ SWITCHES = (
         "in one JVM",
     ),
     Switch(
-        "spark.driver.memory", "3g", "1g",
+        HEAP_KEY, "3g", "1g",
         "room for what a batch throws away, so that collections are rare",
         "new JVM",
     ),
     Switch(
-        GC_KEY, "-XX:+UseParallelGC", "",
+        COLLECTOR_KEY, "-XX:+UseParallelGC", "",
         "the collector with the least work per allocation, and pauses that a heap of this size "
         "keeps short",
         "new JVM",
@@ -89,16 +95,30 @@ SWITCHES = (
 
 
 def switches_for(
-    user_conf: Mapping[str, str], *, is_local: bool, starts_jvm: bool, has_our_commit: bool
+    user_conf: Mapping[str, str],
+    *,
+    is_local: bool,
+    starts_jvm: bool,
+    has_our_commit: bool,
+    environ: Mapping[str, str],
 ) -> dict[str, str]:
-    """The settings to add to those the user has made, which stay."""
+    """The settings to add to those the user has made, which stay; `environ` has Java's options."""
+    java_options = " ".join(
+        [
+            *(environ.get(name, "") for name in JAVA_VARIABLES),
+            user_conf.get(DEFAULT_OPTIONS_KEY, ""),
+        ]
+    )
+    made = {*user_conf, *(key for key, named in NAMED_IN.items() if named.search(java_options))}
+    if "SPARK_DRIVER_MEMORY" in environ:
+        made.add(HEAP_KEY)
     scopes = {"anywhere"} | ({"in one JVM"} if is_local else set())
     if is_local and starts_jvm:
         scopes.add("new JVM")
     return {
         switch.name: switch.value
         for switch in SWITCHES
-        if switch.name not in user_conf
+        if switch.name not in made
         and switch.scope in scopes
         and (has_our_commit or not switch.needs_our_commit)
     }

@@ -14,10 +14,9 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from penstock.client import Client
-from penstock.client.address import find
+from penstock.client.address import find, read_token
 from penstock.errors import BadCall, PenstockError
 from penstock.settings.switches import SWITCHES
 from penstock.spark.installed import has_pyspark
@@ -100,8 +99,11 @@ def check_loopback() -> str:
         ) from error
 
 
-def check_server(**server: Any) -> str:
-    address = find(**server)
+def check_server(
+    url: str | None, token_file: Path | None, ca: str | None, data: Path | None
+) -> str:
+    token = None if token_file is None else read_token(token_file)
+    address = find(url, token, ca, data)
     if address is None:
         return f"none is running here; start one with '{SERVE}', or with penstock.session()"
     with Client(address.url, address.token, address.ca, deadline_s=PROBE_DEADLINE_S) as client:

@@ -151,6 +151,7 @@ def _attach(
             is_local=cores is not None,
             starts_jvm=starts_jvm,
             has_our_commit=_has_our_commit(user_conf),
+            environ=os.environ,
         )
     if cores is not None:
         settings["spark.sql.shuffle.partitions"] = str(cores)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.errors import BadCall
 from penstock.settings import plugin
+from penstock.settings.switches import COLLECTOR_KEY, HEAP_KEY, switches_for
 from penstock.spark import jar
 from penstock.spark import jvm as gateway
 from penstock.spark.session import FILE_MANAGER, FILE_MANAGER_KEY, TOKEN_FOR_JVM
@@ -200,3 +201,23 @@ def test_a_cluster_keeps_its_compression_and_a_commit_of_spark_s_own_its_check()
 def test_one_setting_leaves_all_of_them_to_spark() -> None:
     mine = builder(spark_master="local[2]", spark_penstock_batch_switches="false")
     assert "spark.sql.ui.explainMode" not in penstock.attach(mine)._options
+
+
+@pytest.mark.parametrize(
+    ("environ", "user_conf", "left_out"),
+    [
+        ({}, {}, set()),
+        ({"JAVA_TOOL_OPTIONS": "-Dx=1 -XX:+UseG1GC"}, {}, {COLLECTOR_KEY}),
+        ({"_JAVA_OPTIONS": "-Xmx2g"}, {}, {HEAP_KEY}),
+        ({"SPARK_DRIVER_MEMORY": "2g"}, {}, {HEAP_KEY}),
+        ({}, {"spark.driver.defaultJavaOptions": "-XX:+UseZGC"}, {COLLECTOR_KEY}),
+        ({}, {COLLECTOR_KEY: "-Dx=1"}, {COLLECTOR_KEY}),
+    ],
+)
+def test_a_heap_and_a_collector_are_chosen_unless_somebody_has_done_so(
+    environ: dict[str, str], user_conf: dict[str, str], left_out: set[str]
+) -> None:
+    made = switches_for(
+        user_conf, is_local=True, starts_jvm=True, has_our_commit=True, environ=environ
+    )
+    assert {HEAP_KEY, COLLECTOR_KEY} - set(made) == left_out
