@@ -102,7 +102,20 @@ def switches_for(
     has_our_commit: bool,
     environ: Mapping[str, str],
 ) -> dict[str, str]:
-    """The settings to add to those the user has made, which stay; `environ` has Java's options."""
+    """The settings to add to those the user has made, which stay."""
+    scopes = {"anywhere"} | ({"in one JVM"} if is_local else set())
+    added = {
+        switch.name: switch.value
+        for switch in SWITCHES
+        if switch.name not in user_conf
+        and switch.scope in scopes
+        and (has_our_commit or not switch.needs_our_commit)
+    }
+    return added | (jvm_switches(user_conf, environ) if is_local and starts_jvm else {})
+
+
+def jvm_switches(user_conf: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Heap and collector of a JVM that is to be started, unless Java's options have them."""
     java_options = " ".join(
         [
             *(environ.get(name, "") for name in JAVA_VARIABLES),
@@ -112,13 +125,8 @@ def switches_for(
     made = {*user_conf, *(key for key, named in NAMED_IN.items() if named.search(java_options))}
     if "SPARK_DRIVER_MEMORY" in environ:
         made.add(HEAP_KEY)
-    scopes = {"anywhere"} | ({"in one JVM"} if is_local else set())
-    if is_local and starts_jvm:
-        scopes.add("new JVM")
     return {
         switch.name: switch.value
         for switch in SWITCHES
-        if switch.name not in made
-        and switch.scope in scopes
-        and (has_our_commit or not switch.needs_our_commit)
+        if switch.scope == "new JVM" and switch.name not in made
     }

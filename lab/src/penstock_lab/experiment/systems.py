@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.errors import BadCall
-from penstock.settings.switches import SWITCHES
+from penstock.settings.switches import jvm_switches
 
 PROVIDER = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -24,7 +25,7 @@ SPARKS_BATCH = {
 """Batches as Spark makes them, also where only the commit is compared."""
 SYNC = {MODE_KEY: "sync", **SPARKS_BATCH}
 """Batches and commits as Spark makes them; the session is made the same way for all."""
-SAME_JVM = {switch.name: switch.value for switch in SWITCHES if switch.scope == "new JVM"}
+SAME_JVM = jvm_switches({}, os.environ)
 """Heap and collector are those of our sessions, whatever is compared."""
 BEHIND = {
     "spark.sql.streaming.stateStore.providerClass": (

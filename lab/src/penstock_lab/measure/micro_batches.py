@@ -74,7 +74,8 @@ def main(job: Job) -> dict[str, Any]:
 
 def on_switched_spark(run: Run, folder: Path) -> dict[str, Any]:
     """Spark without the jar, with the settings of its own that our sessions make."""
-    return on_spark(run, folder, {switch.name: switch.value for switch in SWITCHES})
+    switches = {switch.name: switch.value for switch in SWITCHES if switch.scope != "new JVM"}
+    return on_spark(run, folder, switches)
 
 
 def on_spark(
