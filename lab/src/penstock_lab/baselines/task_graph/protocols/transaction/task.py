@@ -89,6 +89,8 @@ class TransactionRun(TaskRun):
         self._wanted.update(set(tags) - self._registered)
         if self._wanted and (self._registering is None or self._registering.done()):
             self._registering = asyncio.ensure_future(self._register())
+            # The next commit raises what it failed with; a task that is over makes none.
+            self._registering.add_done_callback(_take_exception)
 
     async def _register(self) -> None:
         while self._wanted:
@@ -126,3 +128,9 @@ class TransactionRun(TaskRun):
         self._registered.clear()
         self.commits += 1
         self.resume()
+
+
+def _take_exception(ended: asyncio.Task[None]) -> None:
+    """Marks the exception of a task as seen, so that nothing is logged when it is collected."""
+    if not ended.cancelled():
+        ended.exception()
