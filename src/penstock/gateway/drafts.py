@@ -13,7 +13,7 @@ import xxhash
 from penstock.errors import BadCall
 from penstock.gateway import decode
 from penstock.gateway.parse import bad_request
-from penstock.log.operations import Draft, FileDraft
+from penstock.log.operations import Draft, FileDraft, Shape
 from penstock.log.reading.schemas import StreamSchemas
 from penstock.log.state import StreamRecord
 from penstock.model.ids import FilePath, Substream
@@ -36,6 +36,12 @@ def entry_too_large(size: int, bound: int, subject: str) -> BadCall:
         code="entry_too_large",
         status=413,
     )
+
+
+def shape_of(stream: StreamRecord, routed_by: int | None) -> Shape:
+    """The shape of the stream that rows were prepared for; `routed_by` as many substreams, if by
+    key."""
+    return Shape(stream.id, len(stream.versions), routed_by)
 
 
 def row_drafts(

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from penstock.gateway.context import Gateway
 from penstock.gateway.decode import ARROW, CSV, JSON_LINES
-from penstock.gateway.drafts import Bounds, row_drafts
+from penstock.gateway.drafts import Bounds, row_drafts, shape_of
 from penstock.gateway.parse import producer_of
 from penstock.gateway.raw_answers import OnAnswer
-from penstock.log.operations import AppendRows, Shape
+from penstock.log.operations import AppendRows
 from penstock.log.state import StreamRecord
 from penstock.model.ids import StreamName
 from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
@@ -129,7 +129,5 @@ class QuickAppends:
         drafts = row_drafts(
             call.body, content_type, gateway.schemas, stream, place, stream.key, bounds
         )
-        shape = Shape(
-            stream.id, len(stream.versions), None if place is not None else stream.substreams
-        )
+        shape = shape_of(stream, None if place is not None else stream.substreams)
         return AppendRows(stream.name, drafts, producer, sequence, shape)

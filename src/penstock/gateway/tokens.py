@@ -32,7 +32,7 @@ _LOG = logging.getLogger("penstock.gateway")
 
 
 class Token(NamedTuple):
-    """A token, kept as its digest but where it is handed to clients on this machine."""
+    """A token, the scopes it has, and whose it is. Requests are compared with its digest."""
 
     text: str
     scopes: frozenset[Scope]

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from penstock.errors import TryAgain
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.gateway.drafts import Bounds, entry_drafts, row_drafts
+from penstock.gateway.drafts import Bounds, entry_drafts, row_drafts, shape_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import (
     bad_request,
@@ -22,7 +22,7 @@ from penstock.gateway.parse import (
     stream_in_path,
 )
 from penstock.log.decide.need import check_substream
-from penstock.log.operations import AppendPending, AppendRows, Shape
+from penstock.log.operations import AppendPending, AppendRows
 from penstock.log.state import StreamRecord
 from penstock.model.answers import Appended, EntryPlaces
 from penstock.model.ids import BatchId, Instance, Substream
@@ -56,7 +56,7 @@ async def append_rows(request: web.Request) -> web.Response:
                 *(body, content_type, gateway.schemas, record, place, key),
                 bounds=_bounds(gateway),
             )
-            shape = _shape(record, None if place is not None else record.substreams)
+            shape = shape_of(record, None if place is not None else record.substreams)
             operation = AppendRows(record.name, drafts, producer, sequence, shape)
             return cast("Appended", await gateway.run(operation))
 
@@ -82,16 +82,12 @@ async def append_entries(request: web.Request) -> web.Response:
         )
         del body
         # A task divides keys among as many substreams as there were when its query started.
-        operation = AppendPending(stream.name, stamp, drafts, _shape(stream, None))
+        operation = AppendPending(stream.name, stamp, drafts, shape_of(stream, None))
         return json_answer(EntryPlaces(tuple(await gateway.run(operation))))
 
 
 def _bounds(gateway: Gateway) -> Bounds:
     return Bounds(gateway.settings.entry_bytes_max, gateway.settings.request_bytes_max)
-
-
-def _shape(stream: StreamRecord, routed_by: int | None) -> Shape:
-    return Shape(stream.id, len(stream.versions), routed_by)
 
 
 async def _until_unaltered(
