@@ -11,7 +11,7 @@ import pytest
 
 from support import maven
 from support.servers.processes import START_S, DriverProcess, ServerProcess
-from support.spark.delta_job import DOES_NOT_RUN
+from support.spark.outside_jars import DOES_NOT_RUN
 
 VERSION = "4.3.0"
 JARS = (

@@ -17,7 +17,7 @@ import pytest
 from penstock.testing.ports import free_port
 from support import maven
 from support.servers.processes import START_S, DriverProcess, ServerProcess, wait_until
-from support.spark.delta_job import DOES_NOT_RUN
+from support.spark.outside_jars import DOES_NOT_RUN
 from support.spark.s3_job import BUCKET
 
 SDK = "2.35.4"

@@ -2,8 +2,8 @@
 
 Run as a script with one JSON argument: `jars` of Hadoop's client and of Spark's file manager, the
 `endpoint` of the server and the `folder` of the input. Runs the query twice, with another file of
-input for the second time, and writes what its output has to `shown.json`. The exit status is
-DOES_NOT_RUN if the classes do not fit.
+input for the second time, and writes what its output has to `shown.json`. The exit status is that
+of `run_with_jars`.
 """
 
 from __future__ import annotations
@@ -15,52 +15,37 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-import penstock
-from support.spark.delta_job import DOES_NOT_RUN, MISFITS
+from support.spark.outside_jars import run_with_jars
 
 BUCKET = "checkpoints"
 # The log of a file sink is written by the same file manager, which takes no local folder.
 OUTPUT = f"s3a://{BUCKET}/output"
-MANAGER = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+CONF = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+    "spark.hadoop.fs.s3a.path.style.access": "true",
+    "spark.hadoop.fs.s3a.access.key": "test",
+    "spark.hadoop.fs.s3a.secret.key": "test",
+    "spark.hadoop.fs.s3a.aws.credentials.provider": (
+        "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+    ),
+    "spark.hadoop.fs.AbstractFileSystem.s3a.impl": "org.apache.hadoop.fs.s3a.S3A",
+}
 
 
 def main(job: dict[str, Any]) -> int:
     folder = Path(job["folder"])
-    spark = session(job)
-    try:
+
+    def run_twice(spark: SparkSession) -> None:
         run(spark, folder)
         (folder / "later.parquet").rename(folder / "input" / "later.parquet")
         run(spark, folder)
         shown = [row.n for row in spark.read.parquet(OUTPUT).collect()]
         (folder / "shown.json").write_text(json.dumps(shown))
-    except Exception as error:
-        if any(misfit in str(error) for misfit in MISFITS):
-            print(next(line for line in str(error).splitlines() if "Error" in line))
-            return DOES_NOT_RUN
-        raise
-    spark.stop()
-    return 0
 
-
-def session(job: dict[str, Any]) -> SparkSession:
-    builder: SparkSession.Builder = SparkSession.builder.master("local[2]")
-    for key, value in {
-        **job["conf"],
-        "spark.sql.pyspark.jvmStacktrace.enabled": "true",
-        "spark.jars": ",".join(job["jars"]),
-        "spark.sql.streaming.checkpointFileManagerClass": MANAGER,
-        "spark.hadoop.fs.s3a.endpoint": job["endpoint"],
-        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
-        "spark.hadoop.fs.s3a.path.style.access": "true",
-        "spark.hadoop.fs.s3a.access.key": "test",
-        "spark.hadoop.fs.s3a.secret.key": "test",
-        "spark.hadoop.fs.s3a.aws.credentials.provider": (
-            "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
-        ),
-        "spark.hadoop.fs.AbstractFileSystem.s3a.impl": "org.apache.hadoop.fs.s3a.S3A",
-    }.items():
-        builder = builder.config(key, value)
-    return penstock.attach(builder).getOrCreate()
+    return run_with_jars(job, {**CONF, "spark.hadoop.fs.s3a.endpoint": job["endpoint"]}, run_twice)
 
 
 def run(spark: SparkSession, folder: Path) -> None:
