@@ -1,7 +1,7 @@
 """Settings of Spark's own that shorten a micro-batch and change no answer, once.
 
 `session` and `attach` make them where the user has not set them; the settings page tells what each
-takes away and what it gave when it was measured.
+takes away.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Switch(msgspec.Struct, frozen=True):
     name: str
     value: str
     spark: str
-    """Spark's own value."""
+    """Spark's own value; empty where it has none, or chooses one."""
     doc: str
     """What the setting takes off a batch, and what is lost with it."""
     scope: Scope = "anywhere"
@@ -52,11 +52,6 @@ SWITCHES = (
         needs_our_commit=True,
     ),
     Switch(
-        "spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad", "false", "true",
-        "RocksDB's own statistics are not set back in every batch: its latencies and counts in a "
-        "query's progress are then since the store was opened",
-    ),
-    Switch(
         "spark.sql.ui.explainMode", "simple", "formatted",
         "the text of a plan, made for the UI in every batch, is short",
     ),
@@ -75,9 +70,9 @@ SWITCHES = (
         "in one JVM",
     ),
     Switch(
-        "spark.buffer.pageSize", "1m", "4m",
-        "a task's hash map takes a page of memory that the collector has not to treat as huge; a "
-        "larger row gets a page of its own",
+        "spark.buffer.pageSize", "1m", "",
+        "a task's hash map takes a page of memory that the collector has not to treat as huge, as "
+        "it has those that Spark chooses by heap and cores; a larger row gets a page of its own",
         "in one JVM",
     ),
     Switch(
