@@ -8,9 +8,8 @@ with several queries at work they are of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -219,13 +218,3 @@ def _task_ms(record: BatchRecord) -> dict[str, float]:
         "rows": max(0.0, run_ms - sum(inside.values())),
         "result": result_ms,
     }
-
-
-def medians(ledger_list: Sequence[BatchSteps], part: str) -> dict[str, float]:
-    """The median of every step of `wall_ms`, `task_ms` or `counters` over the batches."""
-    by_step: dict[str, list[float]] = {}
-    for steps in ledger_list:
-        values: dict[str, Any] = getattr(steps, part)
-        for step, value in values.items():
-            by_step.setdefault(step, []).append(value)
-    return {step: sorted(values)[len(values) // 2] for step, values in by_step.items()}

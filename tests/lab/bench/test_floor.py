@@ -109,3 +109,8 @@ def test_an_unknown_suite_is_answered_with_those_there_are() -> None:
     said = CliRunner().invoke(bench, ["cellar"])
     assert said.exit_code == 2
     assert "there is no suite 'cellar'; there is floor" in said.output
+
+
+def test_the_median_of_a_step_is_taken_over_the_batches_that_have_it() -> None:
+    batches = [{"planning": 9.0, "tasks": 50.0}, {"planning": 3.0}, {"planning": 5.0}]
+    assert micro_batches.step_medians(batches) == {"planning": 5.0, "tasks": 50.0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.observe.batch_ledger import BatchSteps, covered_ms, ledgers, medians
+from penstock.observe.batch_ledger import BatchSteps, covered_ms, ledgers
 
 BEGIN_MS = 1_000_000.0
 RECORD = {
@@ -110,8 +110,3 @@ def test_a_phase_that_spark_adds_shows_under_its_own_name() -> None:
 def test_what_overlaps_is_counted_once() -> None:
     assert covered_ms([(0, 10), (5, 12), (20, 30), (21, 22)], (2, 25)) == 10 + 5
     assert covered_ms([], (0, 9)) == 0
-
-
-def test_the_median_of_each_step_is_taken_over_the_batches() -> None:
-    three = [steps_of(), steps_of(), steps_of(counters={"requests": 1})]
-    assert medians(three, "counters")["requests"] == 9

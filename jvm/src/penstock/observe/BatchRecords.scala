@@ -23,7 +23,7 @@ import penstock.wire.Json
 final class BatchRecords extends SparkListener {
   import BatchRecords._
 
-  private val batches = mutable.LinkedHashMap.empty[(String, Long), Batch]
+  private val byQuery = mutable.Map.empty[String, mutable.LinkedHashMap[Long, Batch]]
   private val stages = mutable.Map.empty[Int, Batch]
   private val jobs = mutable.Map.empty[Int, Batch]
   private var counted = Counters.now()
@@ -80,7 +80,7 @@ final class BatchRecords extends SparkListener {
       broadcastBytes = 0
     }
     case ended: QueryTerminatedEvent => synchronized {
-      batches.filterInPlace((key, _) => key._1 != ended.id.toString)
+      byQuery -= ended.id.toString
     }
     case _ =>
   }
@@ -93,14 +93,16 @@ final class BatchRecords extends SparkListener {
   /** The finished batches of a query that are remembered, oldest first, as a JSON array. */
   def json(query: String): String = synchronized {
     val all = Json.createArrayNode()
-    batches.foreach { case ((of, _), batch) =>
-      if (of == query) batch.progress.foreach(progress => all.add(batch.node(progress)))
-    }
+    for {
+      batches <- byQuery.get(query)
+      batch <- batches.values
+      progress <- batch.progress
+    } all.add(batch.node(progress))
     all.toString
   }
 
   /** How many batches are remembered, of all queries. */
-  def size: Int = synchronized(batches.size)
+  def size: Int = synchronized(byQuery.values.map(_.size).sum)
 
   private def batchOf(properties: Properties): Option[Batch] = for {
     known <- Option(properties)
@@ -109,9 +111,9 @@ final class BatchRecords extends SparkListener {
   } yield batchAt(query, number)
 
   private def batchAt(query: String, number: Long): Batch = {
-    val batch = batches.getOrElseUpdate((query, number), new Batch)
-    val ofQuery = batches.keysIterator.filter(_._1 == query).toSeq
-    ofQuery.take(ofQuery.size - BatchesKept).foreach(batches.remove)
+    val batches = byQuery.getOrElseUpdate(query, mutable.LinkedHashMap.empty)
+    val batch = batches.getOrElseUpdate(number, new Batch)
+    if (batches.size > BatchesKept) batches -= batches.head._1
     batch
   }
 }

@@ -25,7 +25,7 @@ from penstock.client import Client
 from penstock.client.address import no_server, read_server_file
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug, TryAgain
-from penstock.observe.batch_ledger import BatchSteps, medians
+from penstock.observe.batch_ledger import BatchSteps
 from penstock.settings.switches import SWITCHES
 from penstock_lab.experiment.phases import Batch, batch_of, timing
 from penstock_lab.experiment.systems import SAME_JVM, TUNED
@@ -154,10 +154,16 @@ def ledger_figures(ledgers: Sequence[BatchSteps]) -> dict[str, Any]:
     return {
         "explained": median([ledger.explained for ledger in ledgers]),
         "requests": median([ledger.counters["requests"] for ledger in ledgers]),
-        "wall_ms": medians(ledgers, "wall_ms"),
-        "task_ms": medians(ledgers, "task_ms"),
-        "counters": medians(ledgers, "counters"),
+        "wall_ms": step_medians([ledger.wall_ms for ledger in ledgers]),
+        "task_ms": step_medians([ledger.task_ms for ledger in ledgers]),
+        "counters": step_medians([ledger.counters for ledger in ledgers]),
     }
+
+
+def step_medians(batches: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The median of every step over the batches that have it."""
+    steps = dict.fromkeys(step for batch in batches for step in batch)
+    return {step: median([b[step] for b in batches if step in b]) or 0.0 for step in steps}
 
 
 def batch_ends_ms(query: StreamingQuery) -> dict[int, float]:
