@@ -41,7 +41,7 @@ final class ReleaseQueue(
   val startedNs: Long = clock.nanos
 
   private val release = new Release(first, recorded, instance.isDefined, settings.behind)
-  private val patience = new Patience(query, clock, settings.stallMs)
+  private val releaseWait = new ReleaseWait(query, clock, settings.stallMs)
   private val held = new ConcurrentHashMap[String, Array[Byte]]()
   private val entries = new ConcurrentHashMap[PieceDurable, Seq[FileEntry]]()
   private val placed = new ConcurrentHashMap[String, Long]()
@@ -90,7 +90,7 @@ final class ReleaseQueue(
         }
       case Took(_, stepsNs) => took(stepsNs)
       case Placed(_, batch, paths) =>
-        patience.progressed()
+        releaseWait.progressed()
         paths.foreach(path => placed.put(path, batch))
         changed()
       case GaveUp(_, reason, true) => fail(new Fenced(reason))
@@ -185,7 +185,7 @@ final class ReleaseQueue(
   } yield Whereabouts.InLog(files)
 
   private def tell(event: Event): Unit = if (!isClosed) {
-    patience.progressed()
+    releaseWait.progressed()
     val stops = synchronized {
       val asked = release.on(event)
       // Named when the marker is decided on: a late attempt may write a piece anew after that.
@@ -223,7 +223,7 @@ final class ReleaseQueue(
   private def await(step: String)(ready: => Boolean): Unit = {
     check()
     if (!synchronized(ready)) steps.timed(step) {
-      patience.await(this, step, release.awaited)(ready || failure.isDefined).foreach(fail)
+      releaseWait.await(this, step, release.awaited)(ready || failure.isDefined).foreach(fail)
       check()
     }
   }
@@ -283,7 +283,7 @@ final class ReleaseQueue(
           case CopyBatch(batch) => forget(batch)
           case _ =>
         }
-      } finally patience.progressed() // A try that fails has a limit, and an error, of its own.
+      } finally releaseWait.progressed() // A try that fails has a limit, and an error, of its own.
 
     override protected def giveUp(e: Throwable): Unit = {
       val reason = if (isFinal(e)) e.getMessage else untakenReason(e)

@@ -11,8 +11,8 @@ import penstock.settings.Keys
  * once nothing has got any further for `limitMs`. A store that is slow, or a try that fails and is
  * repeated, is progress: those have limits and errors of their own.
  */
-private[driver] final class Patience(query: String, clock: Clock, limitMs: Long) extends Logging {
-  import Patience._
+private[driver] final class ReleaseWait(query: String, clock: Clock, limitMs: Long) extends Logging {
+  import ReleaseWait._
 
   @volatile private var progressNs = clock.nanos
 
@@ -53,7 +53,7 @@ private[driver] final class Patience(query: String, clock: Clock, limitMs: Long)
   }
 }
 
-private object Patience {
+private object ReleaseWait {
 
   /** How often a wait says what it is for. */
   val SayMs = 5000L
