@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,29 @@ def test_a_stream_whose_end_was_written_anew_is_told_by_its_last_message(
     log._follower._last_handed_on = ("x.a", 12345)  # what another message had
     log._connection.on_reconnect()
     assert "has another message at 3 than this server has seen there" in refusal(log)
+
+
+def test_a_leader_that_answers_before_it_has_applied_everything_is_asked_again(
+    opened: Callable[[str], JetStreamLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = opened("data")
+    for number in range(3):
+        log.run(record(f"{number}"))
+    ask, answers_behind = log._connection.api, 3
+
+    async def api(route: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        nonlocal answers_behind
+        answer = await ask(route, body)
+        if route == "STREAM.INFO.log" and answers_behind:
+            answers_behind -= 1
+            answer["state"]["last_seq"] = 1
+        return answer
+
+    monkeypatch.setattr(log._connection, "api", api)
+    log._connection.on_reconnect()
+    assert log.run(record("3")) == 4
+    assert answers_behind == 0
+    assert log._applier.broken is None
 
 
 def test_a_server_that_reconnects_to_the_same_stream_goes_on(

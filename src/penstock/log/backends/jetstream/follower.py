@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 HEARTBEAT_S = 0.5
 SILENCE_S = 1.6
 AGAIN_S = 0.3
+CONFIRM_S = 15.0
+"""How long the stream must look like another before the following ends. A leader that was just
+chosen may answer before it has applied all that the one before it had acknowledged."""
 _SECOND_NS = 1_000_000_000
 
 
@@ -30,7 +33,7 @@ class Follower:
     messages were handed on. A gap in its own count, a heartbeat that names another count, or
     silence means that messages were lost on the way. Before it is made anew, and after every
     reconnection, the stream is looked at: one that is another, or has lost what this server has
-    seen, ends the following.
+    seen, and stays so for `CONFIRM_S`, ends the following.
     """
 
     def __init__(self, connection: Connection, applier: Applier, state: StreamState) -> None:
@@ -43,6 +46,7 @@ class Follower:
         self._count = 0
         self._broken = asyncio.Event()
         self._heard = 0.0
+        self._different_since_s: float | None = None
         self.trouble: str | None = "the stream is not followed yet"
         connection.on_reconnect = self._look_again
 
@@ -55,7 +59,8 @@ class Follower:
         while self._applier.broken is None:
             try:
                 if not await self._is_same():
-                    break
+                    await asyncio.sleep(AGAIN_S)
+                    continue
                 subscription, name = await self._consume()
             except Exception as error:  # whatever it is, nothing is applied until it has gone
                 self.trouble = str(error) or type(error).__name__
@@ -70,29 +75,44 @@ class Follower:
         self.trouble = "the stream is followed no further"
 
     async def _is_same(self) -> bool:
-        """Stop the applier unless the stream is the one that was followed, and whole up to where
-        this server is: its identity, its end, and the last message that was handed on."""
+        """Whether the stream is the one that was followed, and whole up to where this server is.
+        Stop the applier once it has not been for `CONFIRM_S`."""
+        difference = await self._difference()
+        now_s = self._connection.loop.time()
+        if difference is None:
+            self._different_since_s = None
+            return True
+        if self._different_since_s is None:
+            self._different_since_s = now_s
+        self.trouble = difference
+        if now_s - self._different_since_s >= CONFIRM_S:
+            self._applier.stop_at(difference)
+        return False
+
+    async def _difference(self) -> str | None:
+        """What tells the stream from the one that was followed, in a sentence: its identity, its
+        end, or the last message that was handed on."""
         name, address = self._connection.address.name, self._connection.address
         now = stream_state(await self._connection.api(f"STREAM.INFO.{name}"))
         if now.created != self._state.created:
-            self._applier.stop_at(
+            return (
                 f"the stream of the log {address}, made at {now.created}, is another one than this "
                 f"server has followed, which was made at {self._state.created}; start the server "
                 "again to go on with it, or restore the one of before"
             )
-        elif now.last < self._handed_on:
-            self._applier.stop_at(
+        if now.last < self._handed_on:
+            return (
                 f"the stream of the log {address} ends at {now.last}, and this server has seen "
                 f"{self._handed_on}: JetStream has lost what it had acknowledged; restore it from "
                 "a backup, or delete the folders of all servers to go on with what is left"
             )
-        elif not await self._is_last_the_same():
-            self._applier.stop_at(
+        if not await self._is_last_the_same():
+            return (
                 f"the stream of the log {address} has another message at {self._handed_on} than "
                 "this server has seen there: JetStream has lost what it had acknowledged; restore "
                 "it from a backup, or delete the folders of all servers to go on with what is left"
             )
-        return self._applier.broken is None
+        return None
 
     async def _is_last_the_same(self) -> bool:
         if self._last_handed_on is None:
