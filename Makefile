@@ -9,7 +9,7 @@ WORKERS ?= 3
 NO_SPARK := not spark and not cluster and not faults and not packaging
 
 .DEFAULT_GOAL := help
-.PHONY: help env java redis nats archive jar demo test quick fast lint types audit fmt clean
+.PHONY: help env java redis nats s3 archive jar demo test quick fast lint types audit fmt clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
@@ -19,7 +19,7 @@ env: $(READY) jar ## a virtual environment with everything, and the jar
 demo: env ## the whole system on this machine, in under a minute
 	$(BIN)/penstock demo
 
-test: env redis nats lint types audit archive ## the whole suite, as CI runs it
+test: env redis nats s3 lint types audit archive ## the whole suite, as CI runs it
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15
 
 quick: jar lint ## lint, types and the tests that need no Spark
@@ -72,6 +72,12 @@ nats:
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update && apt-get install -y --no-install-recommends nats-server; } || \
 	  echo "no nats-server here: install Debian's nats-server to run the tests that need it"
+
+# An S3 server for the tests, in an environment of its own: nothing else needs its many packages.
+s3: $(READY)
+	@command -v moto_server >/dev/null || test -x build/s3/bin/moto_server || { \
+	  $(BIN)/python -m venv build/s3 && build/s3/bin/pip install -q 'moto[s3,server]>=5,<6'; } || \
+	  echo "no moto_server here: pip install 'moto[s3,server]' to run the test that needs it"
 
 # PySpark is a large source package: it is installed once, before this project, and this project is
 # then built against it without an environment of its own.

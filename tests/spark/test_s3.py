@@ -17,6 +17,7 @@ import pytest
 from penstock.testing.ports import free_port
 from support import maven
 from support.servers.processes import START_S, DriverProcess, ServerProcess, wait_until
+from support.sources import ROOT
 from support.spark.outside_jars import DOES_NOT_RUN
 from support.spark.s3_job import BUCKET
 
@@ -47,7 +48,7 @@ ROWS = 10
 @pytest.fixture
 def endpoint(tmp_path: Path) -> Iterator[str]:
     """The address of an S3 server of its own, with one bucket."""
-    program = shutil.which("moto_server")
+    program = shutil.which("moto_server") or shutil.which(ROOT / "build/s3/bin/moto_server")
     if program is None:
         pytest.skip("skipped, because there is no moto_server here: pip install 'moto[s3,server]'")
     port = free_port()
