@@ -27,7 +27,7 @@ quick: jar lint ## lint, types and the tests that need no Spark
 
 # Most of these wait for servers they have started, so the type checker runs beside them.
 fast: $(READY)
-	$(BIN)/pytest -q -n 2 --dist loadfile -m '$(NO_SPARK)'
+	$(BIN)/pytest -q -n 4 --dist loadfile -m '$(NO_SPARK)'
 
 # Every test that kills a driver starts several: with their classes laid out they take half as long.
 archive: env
