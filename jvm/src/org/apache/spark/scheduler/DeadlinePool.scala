@@ -33,11 +33,7 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
 
   override def addSchedulable(schedulable: Schedulable): Unit = {
     super.addSchedulable(schedulable)
-    try schedulable match {
-        case manager: TaskSetManager =>
-          terms.put(manager, TaskSetKeys.read(manager.taskSet.properties))
-        case _ =>
-      }
+    try keepTerms(schedulable)
     catch { case failure: Throwable if isOurs(failure) => say(failure) }
   }
 
@@ -53,6 +49,14 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
         say(failure)
         super.getSortedTaskSetQueue
     }
+
+  /** What a task set brings along is read once, when it comes. */
+  private def keepTerms(schedulable: Schedulable): Unit = schedulable match {
+    case manager: TaskSetManager =>
+      terms.put(manager, TaskSetKeys.read(manager.taskSet.properties))
+      ()
+    case _ =>
+  }
 
   /** Also task sets without a waiting task count, for the cores that they have. */
   private def ordered: ArrayBuffer[TaskSetManager] = {
