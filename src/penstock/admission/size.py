@@ -105,7 +105,7 @@ def sustainable_ms(book: QueryBook, cores: int) -> float | None:
     busy = 0.0 if line is None else book.arrivals.rows_per_ms * line.slope
     if busy >= 1.0:
         return None
-    return (2 * predicted.ms_high + book.ours.without_data_ms()) / (1.0 - busy)
+    return (2 * predicted.ms_high + book.ours.between_ms()) / (1.0 - busy)
 
 
 def _amount(book: QueryBook, offer: Offer) -> _Amount | None:
