@@ -18,6 +18,7 @@ ENTRIES = {"PenstockExtensions", "PenstockPlugin", "PenstockProvider"}
 IN_SPARK = "org.apache.spark.sql."
 PACKAGES = {
     f"{IN_SPARK}penstock": "spark",
+    f"{IN_SPARK}penstock.admission": "spark.admission",
     f"{IN_SPARK}penstock.gate": "spark.gate",
     f"{IN_SPARK}execution.streaming.state": "spark.state",
 }
@@ -41,17 +42,19 @@ MAY_IMPORT = {
         *("client", "words", "wire", "observe", "commit", "commit.driver", "commit.executor")
     },
     "query": {*BASE, "client", "spark", "observe", "commit.driver", "commit.jvm"},
-    "source": {*BASE, "client", "spark", "query", "observe"},
+    "admission": {*BASE, "client", "spark", "query", "observe", "commit.jvm"},
+    "source": {*BASE, "client", "spark", "query", "observe", "admission"},
     "sink": {*BASE, "client", "spark", "query"},
     "spark.state": {"words", "settings", "spark", "checkpoint.location", *COMMIT},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
+    "spark.admission": {*BASE, "spark", "admission"},
     "checkpoint": {
         *BASE,
         *("client", "spark", "spark.state", "checkpoint.location", "query"),
         *COMMIT,
     },
     "plugin": {*BASE, *COMMIT, "client", "spark", "source", "sink"},
-    "entry": {*BASE, "client", "spark", "spark.gate", "plugin"},
+    "entry": {*BASE, "client", "spark", "spark.gate", "spark.admission", "plugin"},
     "testing": {*BASE, "commit", "commit.driver"},
 }
 
