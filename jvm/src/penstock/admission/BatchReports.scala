@@ -9,7 +9,8 @@ import penstock.wire.BatchReport
 /**
  * The finished batches of a query that the server is to be told of. A batch is reported once Spark
  * has told its listeners all of it, which may be after the next question. A server that was started
- * anew is told of the last ones again, as batches of no cut: it gives its own numbers to cuts.
+ * anew is told of the last ones again, with the time that the driver measured: it has not seen their
+ * markers.
  */
 private[admission] final class BatchReports(costOf: Long => Option[BatchCost]) {
   import BatchReports._
@@ -35,7 +36,7 @@ private[admission] final class BatchReports(costOf: Long => Option[BatchCost]) {
     for ((batch, ran) <- awaited.toSeq; cost <- costOf(batch)) {
       awaited -= batch
       due(batch) = report(ran, cost)
-      recent(batch) = due(batch).copy(cut = NoCut, visibleMs = Some(cost.visibleMs))
+      recent(batch) = due(batch).copy(visibleMs = Some(cost.visibleMs))
       keep(due)
       keep(recent)
     }
@@ -55,7 +56,7 @@ private object BatchReports {
   /** Of the batches of one query; older ones tell nothing that these do not. */
   val Kept = 64
 
-  /** Cuts are counted from 1. */
+  /** Of a batch without data; cuts are counted from 1. */
   val NoCut = 0L
 
   final case class Ran(cut: Option[Long], isMarked: Boolean)

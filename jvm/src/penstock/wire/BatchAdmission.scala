@@ -35,7 +35,7 @@ object Offer {
   val ByNothing = "nothing"
 }
 
-/** What a finished batch cost the driver and its executors; of no cut if `cut` is 0. */
+/** What a finished batch cost; `cut` is 0 for one without data. */
 final case class BatchReport(
     cut: Long,
     rows: Long,
