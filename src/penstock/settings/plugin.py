@@ -104,10 +104,19 @@ BATCH_SWITCHES = Setting(
     "listed [below](#sparks-own-for-shorter-batches)",
     None, True,
 )  # fmt: skip
+SCHEDULE = Setting(
+    f"{PREFIX}schedule",
+    "whose tasks run first among queries with a deadline. "
+    "`edf`: the earliest deadline. `rdas`: shares of the cores, larger with less time left. "
+    "`fifo`, `fair`: as Spark's pools. `spark`: no pool of ours. All but `spark` need "
+    "`spark.scheduler.mode` `FAIR`; `penstock.session` sets both, with `edf`, where you have set "
+    "neither, and `penstock.attach` sets the mode where you have set this",
+    None, "spark", choices=("edf", "rdas", "fifo", "fair", "spark"),
+)  # fmt: skip
 
 DEADLINE = Setting(
     f"{PREFIX}deadline",
-    "how long after its arrival a row may become visible: `800ms`, `2s`, `1.5m`, `1h`. Every query "
+    "how long after its arrival a row may become visible: `800ms`, `2s`, `1.5 minutes`. Every query "
     "started in the session has it, over whatever source; an option of one of its sources comes "
     "before it. None: a batch begins as soon as there is data ([docs/deadlines.md](deadlines.md))",
     None, None,
@@ -186,6 +195,7 @@ SESSION_SETTINGS = (
     INTERVAL,
     SLIDE,
     IMPORTANCE,
+    SCHEDULE,
     CHECKPOINT_FILE_MANAGER,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,

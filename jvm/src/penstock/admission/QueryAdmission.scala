@@ -9,7 +9,7 @@ import penstock.{BadCall, Clock}
 import penstock.client.Gateway
 import penstock.commit.jvm.JvmResources
 import penstock.query.QueryRuns
-import penstock.settings.{StatedTerms, Terms}
+import penstock.settings.{Keys, StatedTerms, Terms}
 import penstock.wire._
 
 /** What one source may read in a batch; nothing is read, and Spark asks again, unless it is cut. */
@@ -71,6 +71,7 @@ private[admission] final class QueryAdmission(
       isFirst,
       mustCut,
       telling.values.toSeq,
+      schedule,
       if (isFirst || mustCut) 0 else holdMs(inputs))
     try {
       val answer = gateway.admission.admitBatch(question, terms)
@@ -203,6 +204,10 @@ object QueryAdmission extends Logging {
     case (offer: Offer, _) => offer.isEmpty
     case _ => false
   }
+
+  /** The order of the tasks of the calling thread's jobs. */
+  private def schedule: String =
+    if (StreamThread.isInPool) Keys.Schedule.value(StreamThread.setting) else Keys.SparkSchedule
 
   /** A batch without data has its deadline from now on. */
   private def tellJobs(

@@ -19,7 +19,7 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
     val body = Json.createObjectNode()
     body.put("query", question.query).put("application", question.application)
     body.put("cores", question.cores).put("is_first", question.isFirst).put("must_cut", question.mustCut)
-    body.put("wait_ms", question.waitMs)
+    body.put("schedule", question.schedule).put("wait_ms", question.waitMs)
     question.name.foreach(name => body.put("name", name))
     question.instance.foreach(instance => body.put("instance", instance))
     val inputs = body.putArray("inputs")

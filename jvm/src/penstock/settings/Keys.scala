@@ -39,6 +39,13 @@ object Keys {
   val Slide: DurationKey = duration("slide")
   val Importance: DecimalKey = new DecimalKey(Prefix + "importance", 1.0, 1000.0, BadSetting)
 
+  /** Whose tasks run first: an order of ours, or Spark's own. */
+  val Schedule: ChoiceKey =
+    choice("schedule", SparkSchedule, Seq("edf", "rdas", "fifo", "fair", SparkSchedule))
+
+  /** The value of `Schedule` that leaves Spark's scheduler as it is. */
+  def SparkSchedule: String = "spark"
+
   val CheckpointFileManager: TextKey = text("checkpoint.fileManagerClass")
 
   val LocalDir: TextKey = text("local.dir")
@@ -53,7 +60,7 @@ object Keys {
   val all: Seq[Key[_]] = ofConnection ++ ofTerms ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
     CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, BatchHadoopConf, BatchSwitches,
-    CheckpointFileManager, LocalDir, LocalMaxBytes)
+    Schedule, CheckpointFileManager, LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection or of the terms as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)

@@ -58,6 +58,7 @@ final case class BatchQuestion(
     isFirst: Boolean,
     mustCut: Boolean,
     reports: Seq[BatchReport],
+    schedule: String,
     waitMs: Long)
 
 /** One source's part of an answer. */

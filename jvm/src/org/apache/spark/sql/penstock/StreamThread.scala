@@ -3,7 +3,7 @@
 package org.apache.spark.sql.penstock
 
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.SchedulingMode
+import org.apache.spark.scheduler.DeadlinePool
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
 import org.apache.spark.sql.execution.streaming.{
@@ -13,6 +13,8 @@ import org.apache.spark.sql.execution.streaming.{
   ProcessingTimeTrigger,
   RealTimeTrigger
 }
+
+import penstock.schedule.TaskSetKeys
 
 /** How Spark decides when a query looks for data. */
 sealed trait TriggerKind
@@ -33,17 +35,6 @@ object TriggerKind {
  * Spark's package because Spark shows these nowhere else.
  */
 object StreamThread {
-
-  /** The properties of a batch's jobs by which they are put in order. */
-  val QueryProperty = "penstock.query"
-  val DeadlineProperty = "penstock.deadlineAt"
-  val ArrivalProperty = "penstock.arrivedAt"
-  val WeightProperty = "penstock.weight"
-
-  /** The pool in which jobs are put in order, where there is one. */
-  val Pool = "penstock"
-
-  private val PoolProperty = SparkContext.SPARK_SCHEDULER_POOL
 
   def triggerOf(query: String): TriggerKind =
     RunningQuery.execution(query).map(_.trigger).fold[TriggerKind](TriggerKind.AtOnce) {
@@ -89,27 +80,25 @@ object StreamThread {
   }
 
   /**
-   * Tells the scheduler about the jobs that the calling thread starts from now on. Spark keeps such
-   * properties until they are set anew.
+   * Tells the scheduler about the jobs that the calling thread starts from now on, and puts them
+   * into our pool where there is one and the user has chosen none. Spark keeps such properties until
+   * they are set anew.
    */
   def setJobs(
       query: String,
       deadlineAtMs: Option[Long],
       arrivedAtMs: Option[Long],
       weight: Double): Unit = context.foreach { context =>
-    context.setLocalProperty(QueryProperty, query)
-    context.setLocalProperty(DeadlineProperty, deadlineAtMs.map(_.toString).orNull)
-    context.setLocalProperty(ArrivalProperty, arrivedAtMs.map(_.toString).orNull)
-    context.setLocalProperty(WeightProperty, weight.toString)
-    if (context.getLocalProperty(PoolProperty) == null && hasPool(context)) {
-      context.setLocalProperty(PoolProperty, Pool)
-    }
+    context.setLocalProperty(TaskSetKeys.Query, query)
+    context.setLocalProperty(TaskSetKeys.DeadlineAt, deadlineAtMs.map(_.toString).orNull)
+    context.setLocalProperty(TaskSetKeys.ArrivedAt, arrivedAtMs.map(_.toString).orNull)
+    context.setLocalProperty(TaskSetKeys.Weight, weight.toString)
+    DeadlinePool.enter(context)
+    ()
   }
 
-  /** A job that names a pool that is not there would make Spark create a plain one of that name. */
-  private def hasPool(context: SparkContext): Boolean =
-    context.getSchedulingMode == SchedulingMode.FAIR &&
-      context.taskScheduler.rootPool.getSchedulableByName(Pool) != null
+  /** Whether the jobs that the calling thread starts are in our pool. */
+  def isInPool: Boolean = context.exists(_.getLocalProperty(SparkContext.SPARK_SCHEDULER_POOL) == DeadlinePool.Name)
 }
 
 /** A source of ours around another one, which has the offsets and reads the rows. */
