@@ -30,6 +30,7 @@ from support.spark.admitted_queries import (
     put_file,
     rows_in,
     started,
+    started_into,
     terms,
     wait_for_questions,
 )
@@ -48,8 +49,7 @@ def test_a_self_join_asks_once_for_both_its_sources(
     stream, table = fresh("selfjoin"), fresh("joined")
     client.create(stream, "n bigint")
     reader = spark.readStream.format("penstock").options(**terms(admission, server))
-    left = reader.load(stream)
-    right = left.select((f.col("n")).alias("m"))
+    left, right = reader.load(stream), reader.load(stream).select(f.col("n").alias("m"))
     query = started(left.join(right, left["n"] == right["m"]).select("n"), checkpoint, table)
     try:
         for n in range(3):
@@ -113,23 +113,24 @@ def test_nothing_is_withheld_from_whoever_waits_for_all_of_it(
     fresh: Fresh,
     checkpoint: str,
 ) -> None:
-    stream, table = fresh("awaited"), fresh("all")
+    stream = fresh("awaited")
     client.create(stream, "n bigint")
     admission.is_withholding = True
     reader = spark.readStream.format("penstock").options(**terms(admission, server))
-    query = started(reader.load(stream), checkpoint, table)
+    rows: list[int] = []
+    query = started_into(reader.load(stream), checkpoint, rows)
     try:
         client.append(stream, numbers(1, 2, 3))
         wait_for_questions(admission, query, 4)
-        assert rows_in(spark, table) == []
+        assert rows == []
         query.processAllAvailable()
-        assert rows_in(spark, table) == [1, 2, 3]
+        assert rows == [1, 2, 3]
     finally:
         query.stop()
     client.append(stream, numbers(4, 5))
-    query = started(reader.load(stream), checkpoint, fresh("now"), availableNow=True)
+    query = started_into(reader.load(stream), checkpoint, rows, availableNow=True)
     query.awaitTermination(300)
-    assert rows_in(spark, query.name) == [4, 5]
+    assert rows == [1, 2, 3, 4, 5]
     assert all(question["must_cut"] for question in admission.asked_for(query.id)[-2:])
 
 
@@ -182,6 +183,7 @@ def test_jobs_have_their_deadline_and_progress_says_how_it_was_kept(
     properties: list[dict[str, str]] = []
 
     def remember(frame: DataFrame, _: int) -> None:
+        assert frame.count() == 1
         context = frame.sparkSession.sparkContext
         names = ("query", "deadlineAt", "arrivedAt", "weight")
         properties.append({n: str(context.getLocalProperty(f"penstock.{n}")) for n in names})

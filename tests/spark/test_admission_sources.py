@@ -22,6 +22,7 @@ from support.spark.admitted_queries import (
     put_file,
     rows_in,
     started,
+    started_into,
     terms,
     wait_for_questions,
     waiting_offer,
@@ -76,7 +77,8 @@ def test_a_newer_source_is_held_and_its_offer_has_rows_and_an_age(
         offered = waiting_offer(admission, query, "rows", 20)
         assert offered["age_ms"] > 0
         assert offered["cuts_by"] == "nothing"
-        assert not query.recentProgress
+        assert not batches(query)
+        assert not list(Path(checkpoint, "offsets").glob("[0-9]*"))
         admission.is_withholding = False
         wait_until("a batch has ended", lambda: len(rows_in(spark, table)) >= 20)
         rows = rows_in(spark, table)
@@ -135,19 +137,18 @@ def test_a_checkpoint_goes_on_with_admission_without_it_and_with_it(
 ) -> None:
     folder = tmp_path / "in"
     with_terms = terms(admission, server)
-    seen: list[int] = []
+    rows: list[int] = []
     for turn, options in enumerate((with_terms, {}, with_terms)):
         put_file(folder, f"turn{turn}a", 10 * turn)
         put_file(folder, f"turn{turn}b", 10 * turn + 1)
         cuts = admission.cuts
-        query = started(files(spark, folder, options), checkpoint, fresh("turns"))
+        query = started_into(files(spark, folder, options), checkpoint, rows)
         try:
             query.processAllAvailable()
-            seen += rows_in(spark, query.name)
         finally:
             query.stop()
         assert (admission.cuts > cuts) == bool(options)
-    assert seen == [0, 1, 10, 11, 20, 21]
+    assert sorted(rows) == [0, 1, 10, 11, 20, 21]
 
 
 def test_the_session_s_deadline_is_for_every_query_and_source(
