@@ -34,6 +34,7 @@ from support.spark.admitted_queries import (
     terms,
     wait_for_questions,
 )
+from support.spark.failpoints import Points
 
 Fresh = Callable[[str], str]
 
@@ -242,4 +243,41 @@ def test_the_slide_of_a_window_is_found_in_the_plan(
         wait_for_questions(admission, query, 1)
         assert admission.asked_for(query.id)[0]["terms"]["slide_ms"] == slide_ms
     finally:
+        query.stop()
+
+
+def test_withheld_data_do_not_wait_for_the_commit_of_the_batch_before(
+    spark: SparkSession,
+    server: ServerProcess,
+    client: Client,
+    admission: PlayedAdmission,
+    points: Points,
+    fresh: Fresh,
+    checkpoint: str,
+) -> None:
+    stream, sink = fresh("slow"), fresh("behind")
+    client.create(stream, "n bigint")
+    client.create(sink, "n bigint")
+    reader = spark.readStream.format("penstock").options(**terms(admission, server))
+    writer = reader.load(stream).writeStream.format("penstock")
+    query = writer.option("checkpointLocation", checkpoint).start(sink)
+    try:
+        client.append(stream, numbers(0))
+        query.processAllAvailable()
+        points.hold("before_release", [query.id])
+        client.append(stream, numbers(1))
+        wait_until("the next batch is cut", lambda: admission.cuts == 2)
+        admission.is_withholding = True
+        client.append(stream, numbers(2))
+        wait_until(
+            "the commit stands still", lambda: points.held("before_release", [query.id]) != {}
+        )
+        # Questions go on, whose data are withheld.
+        wait_for_questions(admission, query, 4)
+        assert client.read(sink).num_rows == 1
+        points.let_go("before_release")
+        query.processAllAvailable()
+        assert client.read(sink).num_rows == 3
+    finally:
+        points.let_go("before_release")
         query.stop()

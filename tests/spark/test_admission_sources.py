@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -173,5 +175,27 @@ def test_the_session_s_deadline_is_for_every_query_and_source(
         assert asked["inputs"][0]["offer"]["rows"] == 5
         assert asked["cores"] == 2
         assert asked["application"] == spark.sparkContext.applicationId
+    finally:
+        query.stop()
+
+
+@pytest.mark.parametrize("cleaning", ["off", "delete"])
+def test_commits_under_admission_are_as_asynchronous_as_without(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    tmp_path: Path,
+    checkpoint: str,
+    cleaning: str,
+) -> None:
+    rows: list[int] = []
+    options = terms(admission, server, cleanSource=cleaning)
+    query = started_into(files(spark, tmp_path / "in", options), checkpoint, rows)
+    try:
+        wait_for_questions(admission, query, 1)
+        jvm: Any = spark._jvm
+        running = jvm.org.apache.spark.sql.penstock.RunningQuery
+        # A source that may delete what it has read makes commits synchronous, wrapped or not.
+        assert running.hasSourceThatDeletes(query.id) == (cleaning == "delete")
     finally:
         query.stop()

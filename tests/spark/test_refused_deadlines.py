@@ -13,6 +13,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
+from support.servers.processes import wait_until
+from support.spark.admitted_queries import batches
 
 Fresh = Callable[[str], str]
 # Without these it is refused for other reasons.
@@ -132,7 +134,7 @@ def test_a_query_without_terms_is_as_it_was(spark: SparkSession, checkpoint: str
         .start()
     )
     try:
-        query.processAllAvailable()
-        assert not query.lastProgress["sources"][0].get("metrics")
+        wait_until("a batch has ended", lambda: bool(batches(query)))
+        assert not batches(query)[-1]["sources"][0].get("metrics")
     finally:
         query.stop()
