@@ -8,6 +8,7 @@ for a batch:
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,5 +198,50 @@ def test_commits_under_admission_are_as_asynchronous_as_without(
         running = jvm.org.apache.spark.sql.penstock.RunningQuery
         # A source that may delete what it has read makes commits synchronous, wrapped or not.
         assert running.hasSourceThatDeletes(query.id) == (cleaning == "delete")
+    finally:
+        query.stop()
+
+
+def test_files_that_were_taken_for_a_batch_that_never_began_are_read(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder, rows = tmp_path / "in", list[int]()
+    put_file(folder, "a", 1)
+    put_file(folder, "b", 2)
+    plain = started_into(files(spark, folder, {}), str(tmp_path / "plain"), [])
+    plain.processAllAvailable()
+    plain.stop()
+    # Spark records the files before it records the batch: a driver may die in between.
+    shutil.copytree(tmp_path / "plain" / "sources", Path(checkpoint, "sources"))
+    put_file(folder, "c", 3)
+    query = started_into(files(spark, folder, terms(admission, server)), checkpoint, rows)
+    try:
+        query.processAllAvailable()
+        assert sorted(rows) == [1, 2, 3]
+    finally:
+        query.stop()
+
+
+def test_a_relation_read_twice_is_one_source_and_keeps_its_hidden_columns(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder, rows = tmp_path / "in", list[int]()
+    frame = files(spark, folder, terms(admission, server)).select("n", "_metadata.file_name")
+    named = frame.where(f.col("file_name") == "a.json")
+    query = started_into(frame.union(named), checkpoint, rows)
+    try:
+        put_file(folder, "a", 1)
+        put_file(folder, "b", 2)
+        query.processAllAvailable()
+        assert sorted(rows) == [1, 1, 2]
+        assert {len(question["inputs"]) for question in admission.asked_for(query.id)} == {1}
     finally:
         query.stop()
