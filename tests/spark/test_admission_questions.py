@@ -187,7 +187,8 @@ def test_jobs_have_their_deadline_and_progress_says_how_it_was_kept(
         assert frame.count() == 1
         context = frame.sparkSession.sparkContext
         names = ("query", "deadlineAt", "arrivedAt", "weight")
-        properties.append({n: str(context.getLocalProperty(f"penstock.{n}")) for n in names})
+        of_jobs = {name: str(context.getLocalProperty(f"penstock.{name}")) for name in names}
+        properties.append({**of_jobs, "pool": context.getLocalProperty("spark.scheduler.pool")})
 
     reader = spark.readStream.format("penstock").options(**terms(admission, server))
     query = (
@@ -203,6 +204,8 @@ def test_jobs_have_their_deadline_and_progress_says_how_it_was_kept(
         of_jobs = properties[-1]
         assert of_jobs["query"] == query.id
         assert of_jobs["weight"] == "0.5"
+        assert of_jobs["pool"] == "penstock"
+        assert admission.asked_for(query.id)[-1]["schedule"] == "edf"
         assert int(of_jobs["deadlineAt"]) - int(of_jobs["arrivedAt"]) == 2_000
         assert abs(int(of_jobs["deadlineAt"]) + 5_000 - asked_ms) < 60_000
         metrics = batches(query)[-1]["sources"][0]["metrics"]

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from penstock.client import Client
 from support.servers.played_admission import PlayedAdmission
 from support.servers.processes import ServerProcess, wait_until
 from support.spark.admitted_queries import (
     batches,
     files,
+    numbers,
     put_file,
     rows_in,
     started,
@@ -130,28 +132,48 @@ def test_a_folder_is_read_to_the_end_that_was_available(
     assert [each["numInputRows"] for each in batches(query)] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("kind", ["files", "rate", "log"])
 def test_a_checkpoint_goes_on_with_admission_without_it_and_with_it(
     spark: SparkSession,
     server: ServerProcess,
+    client: Client,
     admission: PlayedAdmission,
     fresh: Fresh,
     tmp_path: Path,
     checkpoint: str,
+    kind: str,
 ) -> None:
-    folder = tmp_path / "in"
+    folder, stream, rows = tmp_path / "in", fresh("turns"), list[int]()
+    client.create(stream, "n bigint")
     with_terms = terms(admission, server)
-    rows: list[int] = []
+    read: dict[str, Callable[[dict[str, str]], DataFrame]] = {
+        "files": lambda options: files(spark, folder, options),
+        "rate": lambda options: counted_seconds(spark, options),
+        "log": lambda options: spark.readStream.format("penstock").options(**options).load(stream),
+    }
     for turn, options in enumerate((with_terms, {}, with_terms)):
-        put_file(folder, f"turn{turn}a", 10 * turn)
-        put_file(folder, f"turn{turn}b", 10 * turn + 1)
+        put_file(folder, f"turn{turn}", turn)
+        client.append(stream, numbers(turn))
         cuts = admission.cuts
-        query = started_into(files(spark, folder, options), checkpoint, rows)
-        try:
-            query.processAllAvailable()
-        finally:
-            query.stop()
+        run_until_new_rows(read[kind](options), checkpoint, rows)
         assert (admission.cuts > cuts) == bool(options)
-    assert sorted(rows) == [0, 1, 10, 11, 20, 21]
+    assert sorted(rows) == list(range(len(rows)))
+    assert len(rows) >= 3
+
+
+def run_until_new_rows(frame: DataFrame, checkpoint: str, rows: list[int]) -> None:
+    count = len(rows)
+    query = started_into(frame, checkpoint, rows)
+    try:
+        wait_until("there are new rows", lambda: len(rows) > count)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+
+def counted_seconds(spark: SparkSession, options: dict[str, str]) -> DataFrame:
+    rate = spark.readStream.format("rate").options(**options).load()
+    return rate.select(f.col("value").alias("n"))
 
 
 def test_the_session_s_deadline_is_for_every_query_and_source(
