@@ -188,7 +188,9 @@ def test_jobs_have_their_deadline_and_progress_says_how_it_was_kept(
         context = frame.sparkSession.sparkContext
         names = ("query", "deadlineAt", "arrivedAt", "weight")
         of_jobs = {name: str(context.getLocalProperty(f"penstock.{name}")) for name in names}
-        properties.append({**of_jobs, "pool": context.getLocalProperty("spark.scheduler.pool")})
+        properties.append(
+            {**of_jobs, "pool": str(context.getLocalProperty("spark.scheduler.pool"))}
+        )
 
     reader = spark.readStream.format("penstock").options(**terms(admission, server))
     query = (
