@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from penstock.client import Client
 from support.servers.played_admission import PlayedAdmission
 from support.servers.processes import ServerProcess, wait_until
+from support.spark import counting_source
 from support.spark.admitted_queries import (
     batches,
     files,
@@ -267,3 +269,26 @@ def test_a_relation_read_twice_is_one_source_and_keeps_its_hidden_columns(
         assert {len(question["inputs"]) for question in admission.asked_for(query.id)} == {1}
     finally:
         query.stop()
+
+
+def test_a_source_written_in_python_is_held_and_loses_nothing(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    checkpoint: str,
+) -> None:
+    # Spark's Python workers do not find the modules of tests.
+    cloudpickle.register_pickle_by_value(counting_source)
+    spark.dataSource.register(counting_source.CountingSource)
+    rows: list[int] = []
+    admission.is_withholding = True
+    counting = spark.readStream.format("counting").options(**terms(admission, server)).load()
+    query = started_into(counting, checkpoint, rows)
+    try:
+        wait_for_questions(admission, query, 3)
+        assert rows == []
+        admission.is_withholding = False
+        wait_until("there is a batch", lambda: len(rows) > 1)
+    finally:
+        query.stop()
+    assert sorted(rows) == list(range(len(rows)))
