@@ -151,20 +151,20 @@ def test_a_finished_batch_is_told_of_with_the_next_question_and_to_a_new_server_
         for n in range(3):
             client.append(stream, numbers(n, n))
             query.processAllAvailable()
-        wait_until("all batches are told of", lambda: len(told(admission, query)) == 3)
-        reports = told(admission, query)
+        wait_until("all batches are told of", lambda: len(reports_sent(admission, query)) == 3)
+        reports = reports_sent(admission, query)
         assert [report["cut"] for report in reports] == [1, 2, 3]
         assert all(report["rows"] == 2 and report["has_data"] for report in reports)
         assert all(report["core_ms"] >= report["longest_task_ms"] >= 0 for report in reports)
         assert all(report["tasks"] > 0 and report["visible_ms"] > 0 for report in reports)
         admission.server = "second"
-        wait_until("they are told of again", lambda: len(told(admission, query)) == 6)
-        assert told(admission, query)[3:] == reports
+        wait_until("they are told of again", lambda: len(reports_sent(admission, query)) == 6)
+        assert reports_sent(admission, query)[3:] == reports
     finally:
         query.stop()
 
 
-def told(admission: PlayedAdmission, query: StreamingQuery) -> list[dict[str, Any]]:
+def reports_sent(admission: PlayedAdmission, query: StreamingQuery) -> list[dict[str, Any]]:
     """The reports of batches with data in all questions of a query."""
     asked = admission.asked_for(query.id)
     return [report for each in asked for report in each["reports"] if report["has_data"]]

@@ -278,7 +278,7 @@ def test_a_source_written_in_python_is_held_and_loses_nothing(
     checkpoint: str,
 ) -> None:
     # Spark's Python workers do not find the modules of tests.
-    cloudpickle.register_pickle_by_value(counting_source)
+    cloudpickle.register_pickle_by_value(counting_source)  # type: ignore[no-untyped-call]
     spark.dataSource.register(counting_source.CountingSource)
     rows: list[int] = []
     admission.is_withholding = True

@@ -25,7 +25,8 @@ class CountingReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark names it so
         return {"n": 0}
 
-    def latestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark names it so
+    # Spark takes this form too, without start and limit: such a source can be held, not cut.
+    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # noqa: N802
         self.asked += 1
         return {"n": 2 * self.asked}
 

@@ -44,7 +44,7 @@ private[admission] final class BatchReports(costOf: Long => Option[BatchCost]) {
   }
 
   /** A server has answered a question that told it of these. */
-  def told(reports: Map[Long, BatchReport], answering: String): Unit = {
+  def delivered(reports: Map[Long, BatchReport], answering: String): Unit = {
     due --= reports.keys
     if (server.exists(_ != answering)) due ++= recent
     server = Some(answering)

@@ -77,7 +77,7 @@ private[admission] final class QueryAdmission(
     try {
       val answer = gateway.admission.admitBatch(question, terms)
       log.foreach(_.confirmed())
-      reports.told(telling, answer.server)
+      reports.delivered(telling, answer.server)
       took(inputs, answer)
       Round(Some(answer), sources.toSet)
     } catch {
