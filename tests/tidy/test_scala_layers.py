@@ -23,6 +23,7 @@ SHARED = {
 }
 PACKAGES = {
     f"{IN_SPARK}penstock": "spark",
+    f"{IN_SPARK}penstock.admission": "spark.admission",
     f"{IN_SPARK}penstock.gate": "spark.gate",
     **SHARED,
 }
@@ -34,7 +35,7 @@ MAY_IMPORT = {
     "words": set(),
     "wire": set(),
     "settings": {"words"},
-    "spark": {"words"},
+    "spark": {"words", "schedule", "spark.scheduler"},
     "client": BASE,
     "schedule": {"words", "settings"},
     "spark.scheduler": {"schedule"},
@@ -48,10 +49,12 @@ MAY_IMPORT = {
         *("client", "words", "wire", "observe", "commit", "commit.driver", "commit.executor")
     },
     "query": {*BASE, "client", "spark", "observe", "commit.driver", "commit.jvm"},
-    "source": {*BASE, "client", "spark", "query", "observe"},
+    "admission": {*BASE, "client", "spark", "query", "observe", "commit.jvm"},
+    "source": {*BASE, "client", "spark", "query", "observe", "admission"},
     "sink": {*BASE, "client", "spark", "query"},
     "spark.state": {"words", "settings", "spark", "checkpoint.location", *COMMIT},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
+    "spark.admission": {*BASE, "spark", "admission"},
     "checkpoint": {
         *BASE,
         *("client", "spark", "spark.state", "checkpoint.location", "query"),
@@ -62,7 +65,7 @@ MAY_IMPORT = {
         *COMMIT,
         *("client", "schedule", "source", "sink", "spark", "spark.scheduler"),
     },
-    "entry": {*BASE, "client", "spark", "spark.gate", "plugin"},
+    "entry": {*BASE, "client", "spark", "spark.gate", "spark.admission", "plugin"},
     "testing": {*BASE, "commit", "commit.driver", "schedule", "spark.scheduler"},
 }
 

@@ -26,9 +26,13 @@ import penstock.wire.Json
 final class Gateway private (connection: Connection, http: HttpClient) {
   import Gateway._
 
+  def url: String = connection.url
+
   def streams: StreamRoutes = new StreamRoutes(this)
 
   def queries: QueryRoutes = new QueryRoutes(this)
+
+  def admission: AdmissionRoutes = new AdmissionRoutes(this)
 
   def getJson(path: String): JsonNode = json(request(path).GET())
 
