@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "supervise": WORDS,
     "observe": WORDS,
     "commit": WORDS,
+    "schedule": WORDS,
     "testing": WORDS,
 }
 # The laboratory's parts; `penstock` is the product, of which it may use any part but `cli` and

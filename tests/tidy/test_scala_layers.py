@@ -16,10 +16,15 @@ SOURCES = ROOT / "jvm" / "src"
 ENTRIES = {"PenstockExtensions", "PenstockPlugin", "PenstockProvider"}
 
 IN_SPARK = "org.apache.spark.sql."
+# Packages of Spark's own, in which some classes are ours.
+SHARED = {
+    f"{IN_SPARK}execution.streaming.state": "spark.state",
+    "org.apache.spark.scheduler": "spark.scheduler",
+}
 PACKAGES = {
     f"{IN_SPARK}penstock": "spark",
     f"{IN_SPARK}penstock.gate": "spark.gate",
-    f"{IN_SPARK}execution.streaming.state": "spark.state",
+    **SHARED,
 }
 
 # A package may import itself, what stands here, and nothing else of ours.
@@ -31,6 +36,8 @@ MAY_IMPORT = {
     "settings": {"words"},
     "spark": {"words"},
     "client": BASE,
+    "schedule": {"words"},
+    "spark.scheduler": {"schedule"},
     "checkpoint.location": {"words", "settings"},
     "observe": {"client", "wire"},
     "commit": {"words", "settings"},
@@ -50,9 +57,13 @@ MAY_IMPORT = {
         *("client", "spark", "spark.state", "checkpoint.location", "query"),
         *COMMIT,
     },
-    "plugin": {*BASE, *COMMIT, "client", "spark", "source", "sink"},
+    "plugin": {
+        *BASE,
+        *COMMIT,
+        *("client", "schedule", "source", "sink", "spark", "spark.scheduler"),
+    },
     "entry": {*BASE, "client", "spark", "spark.gate", "plugin"},
-    "testing": {*BASE, "commit", "commit.driver"},
+    "testing": {*BASE, "commit", "commit.driver", "schedule", "spark.scheduler"},
 }
 
 
@@ -95,9 +106,9 @@ def layer_of(name: str) -> str | None:
         package, _, last = package.rpartition(".")
     if package == "penstock":
         return "entry" if last in ENTRIES else "words"
-    if package == f"{IN_SPARK}execution.streaming.state":
+    if package in SHARED:
         ours = {source.path.stem for source in sources() if source.package == package}
-        return "spark.state" if last in ours else None
+        return SHARED[package] if last in ours else None
     if package.startswith((f"{IN_SPARK}penstock", "penstock.")):
         return PACKAGES.get(package, package.removeprefix("penstock."))
     return None

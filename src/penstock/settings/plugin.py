@@ -104,6 +104,15 @@ BATCH_SWITCHES = Setting(
     "listed [below](#sparks-own-for-shorter-batches)",
     None, True,
 )  # fmt: skip
+SCHEDULE = Setting(
+    f"{PREFIX}schedule",
+    "whose tasks run first among queries with a deadline. "
+    "`edf`: the earliest deadline. `rdas`: shares of the cores, larger with less time left. "
+    "`fifo`, `fair`: as Spark's pools. `spark`: no pool of ours. All but `spark` need "
+    "`spark.scheduler.mode` `FAIR`; `penstock.session` sets both, with `edf`, where you have set "
+    "neither, and `penstock.attach` sets the mode where you have set this",
+    None, "spark", choices=("edf", "rdas", "fifo", "fair", "spark"),
+)  # fmt: skip
 
 CHECKPOINT_FILE_MANAGER = Setting(
     f"{PREFIX}checkpoint.fileManagerClass",
@@ -143,6 +152,7 @@ SESSION_SETTINGS = (
     COMMIT_PAUSE_COMPACTION,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
+    SCHEDULE,
     CHECKPOINT_FILE_MANAGER,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,

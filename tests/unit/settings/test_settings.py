@@ -44,7 +44,7 @@ def test_every_default_keeps_its_bounds() -> None:
 
 
 def test_a_choice_has_its_default_among_the_words_it_takes() -> None:
-    for setting in (plugin.COMMIT_MODE, plugin.COMMIT_SNAPSHOTS):
+    for setting in (plugin.COMMIT_MODE, plugin.COMMIT_SNAPSHOTS, plugin.SCHEDULE):
         assert setting.default in setting.choices
 
 

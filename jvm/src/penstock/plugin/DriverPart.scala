@@ -6,21 +6,28 @@ import java.util.{Collections, Map => JMap}
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
 import org.apache.spark.scheduler.{
+  DeadlinePool,
   SparkListener,
   SparkListenerExecutorRemoved,
   SparkListenerJobStart
 }
 import org.apache.spark.sql.penstock.{NewsChannel, SparkMembers}
 
-import penstock.Bug
+import penstock.{BadCall, Bug}
 import penstock.commit.channel.{JavaBytes, Message, WhenOther}
 import penstock.commit.jvm.JvmResources
+import penstock.schedule.TaskOrder
 import penstock.settings.{Connection, Keys}
 
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
 private[penstock] final class DriverPart extends DriverPlugin {
+
+  /** The order of our pool, where one is asked for: the scheduler is there only after `init`. */
+  private var pool: Option[(SparkContext, TaskOrder.Order)] = None
+
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     SparkMembers.check()
+    pool = orderFor(context.getConf).map(order => (context, order))
     keepToken(plugin.conf())
     context.addSparkListener(new SparkListener {
       override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
@@ -34,6 +41,21 @@ private[penstock] final class DriverPart extends DriverPlugin {
     }
     JvmResources.here.releases.driverReady()
     Collections.emptyMap()
+  }
+
+  override def registerMetrics(application: String, plugin: PluginContext): Unit =
+    pool.foreach { case (context, order) => DeadlinePool.addTo(context, order) }
+
+  private def orderFor(conf: SparkConf): Option[TaskOrder.Order] = {
+    val policy = Keys.Schedule.value(conf.getOption)
+    val mode = conf.get(DriverPart.ModeKey, "FIFO")
+    if (policy != Keys.SparkSchedule && !mode.equalsIgnoreCase("FAIR")) {
+      throw new BadCall(
+        "bad_setting",
+        s"${Keys.Schedule} is $policy, which needs a scheduler with pools, and ${DriverPart.ModeKey} " +
+          s"is $mode; set that to FAIR, or ${Keys.Schedule} to ${Keys.SparkSchedule}")
+    }
+    Option.when(policy != Keys.SparkSchedule)(TaskOrder.of(policy))
   }
 
   private def slimConfiguration(context: SparkContext): Unit = {
@@ -67,4 +89,5 @@ private[penstock] final class DriverPart extends DriverPlugin {
 
 private object DriverPart {
   val DrainMs = 10000L
+  val ModeKey = "spark.scheduler.mode"
 }

@@ -28,6 +28,13 @@ object Keys {
   /** Read where a session is made, in Python; here so that it is no unknown setting. */
   val BatchSwitches: FlagKey = new FlagKey(Prefix + "batch.switches", true, BadSetting)
 
+  /** Whose tasks run first: an order of ours, or Spark's own. */
+  val Schedule: ChoiceKey =
+    choice("schedule", SparkSchedule, Seq("edf", "rdas", "fifo", "fair", SparkSchedule))
+
+  /** The value of `Schedule` that leaves Spark's scheduler as it is. */
+  def SparkSchedule: String = "spark"
+
   val CheckpointFileManager: TextKey = text("checkpoint.fileManagerClass")
 
   val LocalDir: TextKey = text("local.dir")
@@ -39,7 +46,7 @@ object Keys {
   val all: Seq[Key[_]] = ofConnection ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
     CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, BatchHadoopConf, BatchSwitches,
-    CheckpointFileManager, LocalDir, LocalMaxBytes)
+    Schedule, CheckpointFileManager, LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)
