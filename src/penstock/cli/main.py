@@ -20,6 +20,11 @@ COMMANDS = {
     "consumers": ("penstock.cli.consumers", "consumers", "See and move those who read streams."),
     "query": ("penstock.cli.query", "query", "List, reset and delete queries."),
     "run": ("penstock.cli.run", "run", "Run a PySpark job, and start it again when it fails."),
+    "simulate": (
+        "penstock.cli.simulate",
+        "simulate",
+        "Try deadlines on a model of a cluster, without Spark.",
+    ),
     "drain": ("penstock.cli.drain", "drain", "Copy a query's checkpoint out of the log."),
     "backup": ("penstock.cli.backup", "backup", "Copy the log of a running server."),
     "restore": ("penstock.cli.backup", "restore", "Make a data folder from a backup."),

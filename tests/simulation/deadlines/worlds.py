@@ -1,0 +1,147 @@
+"""Worlds drawn from a seed: small clusters, a few queries, any traffic and luck."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from penstock.admission.terms import PolicyName, Terms
+from penstock.simulate.ordering import ORDERS
+from penstock.simulate.traffic import SHAPES, Recorded, Traffic
+from penstock.simulate.world import NO_LUCK, Cluster, Cost, Luck, QueryModel, Stage, World
+
+Maker: TypeAlias = Literal["any", "calm", "crowded", "at once"]
+DEADLINES_MS = (500.0, 1_000.0, 2_000.0, 5_000.0)
+
+
+def drawn_world(seed: int) -> World:
+    """Any policy and order, also more work than the cores can do; some queries without deadline."""
+    luck = random.Random(f"any {seed}")
+    cluster = Cluster(
+        luck.choice((1, 2, 3)),
+        luck.choice((1, 2, 4)),
+        Luck(
+            spread=luck.choice((0.0, 0.1, 0.3)),
+            straggler_share=luck.choice((0.0, 0.0, 0.02)),
+            slow_workers=luck.choice((0, 0, 1)),
+        ),
+    )
+    policy = luck.choice(tuple(PolicyName))
+    models = [_model(number, luck, cluster) for number in range(luck.randint(1, 5))]
+    if policy in (PolicyName.AUTO, PolicyName.ASAP) and luck.random() < 0.5:
+        models[0] = replace(models[0], terms=Terms())
+    load = luck.choice((0.2, 0.4, 0.6, 1.2))
+    world = World(
+        seed=seed,
+        cluster=cluster,
+        queries=tuple(_scaled(models, cluster, load)),
+        order=luck.choice(ORDERS),
+        seconds=luck.choice((4.0, 8.0)),
+        give_up_factor=30.0,
+    )
+    return world.under(policy, world.order)
+
+
+def calm_world(seed: int) -> World:
+    """Deadlines that can be kept: the cores are half idle, and none is near its query's floor."""
+    luck = random.Random(f"calm {seed}")
+    cluster = Cluster(luck.choice((1, 2)), luck.choice((2, 4)), Luck(spread=0.2))
+    models = []
+    for number in range(luck.randint(2, 4)):
+        model = _model(number, luck, cluster)
+        floor_ms = model.cost.floor_ms(cluster.cores)
+        deadline_ms = min(each for each in DEADLINES_MS if each >= 4 * floor_ms or each == 5_000)
+        models.append(replace(model, terms=Terms(deadline_ms=deadline_ms)))
+    world = World(
+        seed=seed,
+        cluster=cluster,
+        queries=tuple(_scaled(models, cluster, luck.uniform(0.2, 0.4))),
+        order="edf",
+        seconds=20.0,
+    )
+    return world.under(PolicyName.DEADLINE, "edf")
+
+
+def crowded_world(seed: int) -> World:
+    """Queries with short and long deadlines that come upon each other on few cores."""
+    luck = random.Random(f"crowded {seed}")
+    cluster = Cluster(1, luck.choice((1, 2, 4)), Luck(spread=0.1))
+    models = [_model(number, luck, cluster) for number in range(luck.randint(3, 6))]
+    world = World(
+        seed=seed,
+        cluster=cluster,
+        queries=tuple(_scaled(models, cluster, luck.uniform(0.4, 0.7))),
+        order="edf",
+        seconds=10.0,
+    )
+    return world.under(PolicyName.DEADLINE, "edf")
+
+
+def world_at_once(seed: int) -> World:
+    """One core, and a batch of one task of every query at one moment, that some order gets done.
+
+    Deadlines are those of the batches done one after the other in a drawn order, plus some slack:
+    the earliest deadline first must meet all of them, by Jackson's rule.
+    """
+    luck = random.Random(f"at once {seed}")
+    costs_ms = [luck.randint(1, 400) for _ in range(luck.randint(2, 12))]
+    order = luck.sample(range(len(costs_ms)), len(costs_ms))
+    slack_ms = luck.choice((0, 50, 500))
+    deadlines_ms, done_ms = [0.0] * len(costs_ms), 0
+    for number in order:
+        done_ms += costs_ms[number]
+        deadlines_ms[number] = float(done_ms + luck.randint(0, slack_ms))
+    queries = tuple(
+        QueryModel(
+            name=f"q{number}",
+            cost=Cost((Stage(1, float(cost_ms), 0.0),), planning_ms=0.0, release_ms=0.0),
+            terms=Terms(deadline_ms=deadlines_ms[number]),
+            traffic=Recorded((0.0,), (1,)),
+        )
+        for number, cost_ms in enumerate(costs_ms)
+    )
+    return World(seed, Cluster(1, 1, NO_LUCK), queries, "edf", seconds=60.0)
+
+
+def _model(number: int, luck: random.Random, cluster: Cluster) -> QueryModel:
+    tasks = luck.randint(1, cluster.cores)
+    stages = tuple(
+        Stage(tasks, luck.uniform(2, 20), luck.uniform(10, 100)) for _ in range(luck.randint(1, 3))
+    )
+    return QueryModel(
+        name=f"q{number}",
+        cost=Cost(
+            stages,
+            planning_ms=luck.uniform(5, 60),
+            release_ms=luck.uniform(0, 40),
+            owes_empty=luck.random() < 0.5,
+        ),
+        terms=Terms(
+            deadline_ms=luck.choice(DEADLINES_MS), importance=luck.choice((0.5, 1.0, 1.0, 2.0))
+        ),
+        traffic=Traffic(1.0, luck.choice(SHAPES)),
+    )
+
+
+def _scaled(models: list[QueryModel], cluster: Cluster, load: float) -> list[QueryModel]:
+    """The same queries with rows that keep the cores busy for `load` of the time, in equal parts,
+    as far as the tasks of a stage can use them. The fixed cost comes on top.
+    """
+    scaled = []
+    for model in models:
+        assert isinstance(model.traffic, Traffic)
+        row_ms = model.cost.core_ms(1) - model.cost.core_ms(0)
+        cores = min(cluster.cores / len(models), model.cost.stages[0].tasks)
+        rate = load * cores * 1000 / row_ms
+        scaled.append(replace(model, traffic=replace(model.traffic, rate=rate)))
+    return scaled
+
+
+MAKERS: dict[Maker, Callable[[int], World]] = {
+    "any": drawn_world,
+    "calm": calm_world,
+    "crowded": crowded_world,
+    "at once": world_at_once,
+}
