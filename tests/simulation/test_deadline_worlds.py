@@ -1,5 +1,4 @@
-"""Deadlines in a thousand seeded worlds: the server's and the pool's own decisions, and bugs planted
-in them."""
+"""Deadlines in a thousand seeded worlds, decided as by server and pool, and with bugs planted."""
 
 from __future__ import annotations
 
@@ -48,8 +47,8 @@ def test_a_planted_bug_is_found(bug: str) -> None:
         try:
             checked(planted.maker, seed, planted.parts)
         except Violation as violation:
-            assert planted.report in str(violation)
-            return
+            if planted.report in str(violation):
+                return
     pytest.fail(f"not found in {SEEDS_TO_FIND_A_BUG} worlds")
 
 

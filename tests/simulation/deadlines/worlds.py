@@ -9,10 +9,11 @@ from typing import Literal, TypeAlias
 
 from penstock.admission.terms import PolicyName, Terms
 from penstock.simulate.ordering import ORDERS
-from penstock.simulate.traffic import SHAPES, Recorded, Traffic
+from penstock.simulate.traffic import SHAPES, Recorded, Shape, Traffic
 from penstock.simulate.world import NO_LUCK, Cluster, Cost, Luck, QueryModel, Stage, World
 
 Maker: TypeAlias = Literal["any", "calm", "crowded", "at once"]
+STEADY: tuple[Shape, ...] = ("constant", "random")
 DEADLINES_MS = (500.0, 1_000.0, 2_000.0, 5_000.0)
 
 
@@ -50,7 +51,7 @@ def calm_world(seed: int) -> World:
     cluster = Cluster(luck.choice((1, 2)), luck.choice((2, 4)), Luck(spread=0.2))
     models = []
     for number in range(luck.randint(2, 4)):
-        model = _model(number, luck, cluster)
+        model = _model(number, luck, cluster, STEADY)
         floor_ms = model.cost.floor_ms(cluster.cores)
         deadline_ms = min(each for each in DEADLINES_MS if each >= 4 * floor_ms or each == 5_000)
         models.append(replace(model, terms=Terms(deadline_ms=deadline_ms)))
@@ -68,7 +69,7 @@ def crowded_world(seed: int) -> World:
     """Queries with short and long deadlines that come upon each other on few cores."""
     luck = random.Random(f"crowded {seed}")
     cluster = Cluster(1, luck.choice((1, 2, 4)), Luck(spread=0.1))
-    models = [_model(number, luck, cluster) for number in range(luck.randint(3, 6))]
+    models = [_model(number, luck, cluster, STEADY) for number in range(luck.randint(3, 6))]
     world = World(
         seed=seed,
         cluster=cluster,
@@ -105,7 +106,9 @@ def world_at_once(seed: int) -> World:
     return World(seed, Cluster(1, 1, NO_LUCK), queries, "edf", seconds=60.0)
 
 
-def _model(number: int, luck: random.Random, cluster: Cluster) -> QueryModel:
+def _model(
+    number: int, luck: random.Random, cluster: Cluster, shapes: tuple[Shape, ...] = SHAPES
+) -> QueryModel:
     tasks = luck.randint(1, cluster.cores)
     stages = tuple(
         Stage(tasks, luck.uniform(2, 20), luck.uniform(10, 100)) for _ in range(luck.randint(1, 3))
@@ -121,7 +124,7 @@ def _model(number: int, luck: random.Random, cluster: Cluster) -> QueryModel:
         terms=Terms(
             deadline_ms=luck.choice(DEADLINES_MS), importance=luck.choice((0.5, 1.0, 1.0, 2.0))
         ),
-        traffic=Traffic(1.0, luck.choice(SHAPES)),
+        traffic=Traffic(1.0, luck.choice(shapes)),
     )
 
 
