@@ -30,7 +30,7 @@ class WaitingNotCounted(WatchedAdmission):
         super().open(query, model)
         self.book(query).waiting_ms = NeverWaited()
 
-    def load(self, query: int, now_ms: float) -> Load:
+    def load(self, query: int) -> Load:
         return Load()
 
 
@@ -46,7 +46,8 @@ class NoMargin(WatchedAdmission):
 
     def open(self, query: int, model: QueryModel) -> None:
         super().open(query, model)
-        self.book(query).ours = MeanForHigh()
+        book = self.book(query)
+        book.ours = book.estimators["ours"] = MeanForHigh()
 
 
 def reversed_order(name: str) -> Order:

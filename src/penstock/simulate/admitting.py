@@ -9,7 +9,7 @@ from penstock.admission.book import Batch, QueryBook
 from penstock.admission.decide import decide
 from penstock.admission.decision import Cut, Decision
 from penstock.admission.estimate.cost import BatchCost, BatchReport
-from penstock.admission.load import Load
+from penstock.admission.load import Load, load_beside
 from penstock.admission.offer import CutsBy, Offer, Waiting
 from penstock.simulate.outcome import BatchRecord
 from penstock.simulate.world import QueryModel
@@ -60,7 +60,7 @@ class Admission:
 
     def open(self, query: int, model: QueryModel) -> None:
         assert query == len(self._books)
-        self._books.append(QueryBook(str(query), model.terms, model.name, "simulated"))
+        self._books.append(QueryBook(str(query), model.terms, name=model.name))
         self._row_bytes.append(model.row_bytes)
 
     def book(self, query: int) -> QueryBook:
@@ -78,9 +78,12 @@ class Admission:
             oldest_age_ms=oldest_age_ms,
             cuts_by=CutsBy.ROWS,
         )
-        offer = Offer((waiting,), self._cores, is_first=is_first)
-        book.asked(offer, now_ms)
-        decision = self._decide(book, offer, self.load(query, now_ms), now_ms)
+        offer = Offer((waiting,), self._cores, is_first=is_first, schedule=self._order)
+        if is_first:
+            book.asked(offer, now_ms)
+        else:
+            book.offered(offer, now_ms)
+        decision = self._decide(book, offer, self.load(query), now_ms)
         book.decided(decision, offer, now_ms)
         if isinstance(decision, Cut):
             self._answers[query] = decision, offer
@@ -132,6 +135,6 @@ class Admission:
             book.batch_done(cost, batch.visible_at_ms)
         self.when_changed(batch.query)
 
-    def load(self, query: int, now_ms: float) -> Load:
+    def load(self, query: int) -> Load:
         """The other queries of the application."""
-        return Load()
+        return load_beside(str(query), (book.for_others() for book in self._books))

@@ -46,38 +46,52 @@ def drawn_world(seed: int) -> World:
 
 
 def calm_world(seed: int) -> World:
-    """Deadlines that can be kept: the cores are half idle, and none is near its query's floor."""
+    """Deadlines that can be kept: the cores are half idle, and none is near what its query needs."""
     luck = random.Random(f"calm {seed}")
     cluster = Cluster(luck.choice((1, 2)), luck.choice((2, 4)), Luck(spread=0.2))
-    models = []
-    for number in range(luck.randint(2, 4)):
-        model = _model(number, luck, cluster, STEADY)
-        floor_ms = model.cost.floor_ms(cluster.cores)
-        deadline_ms = min(each for each in DEADLINES_MS if each >= 4 * floor_ms or each == 5_000)
-        models.append(replace(model, terms=Terms(deadline_ms=deadline_ms)))
-    world = World(
-        seed=seed,
-        cluster=cluster,
-        queries=tuple(_scaled(models, cluster, luck.uniform(0.2, 0.4))),
-        order="edf",
-        seconds=20.0,
-    )
+    models = [_model(number, luck, cluster, STEADY) for number in range(luck.randint(2, 4))]
+    queries = [
+        replace(model, terms=Terms(deadline_ms=2 * needed_ms(model, cluster)))
+        for model in _scaled(models, cluster, luck.uniform(0.1, 0.3))
+    ]
+    world = World(seed, cluster, tuple(queries), "edf", seconds=20.0)
     return world.under(PolicyName.DEADLINE, "edf")
 
 
 def crowded_world(seed: int) -> World:
-    """Queries with short and long deadlines that come upon each other on few cores."""
+    """Queries that all want all cores, at the same time: whoever cuts as if alone is late."""
     luck = random.Random(f"crowded {seed}")
-    cluster = Cluster(1, luck.choice((1, 2, 4)), Luck(spread=0.1))
-    models = [_model(number, luck, cluster, STEADY) for number in range(luck.randint(3, 6))]
-    world = World(
-        seed=seed,
-        cluster=cluster,
-        queries=tuple(_scaled(models, cluster, luck.uniform(0.4, 0.7))),
-        order="edf",
-        seconds=10.0,
-    )
-    return world.under(PolicyName.DEADLINE, "edf")
+    cluster = Cluster(1, luck.choice((1, 2, 4)), Luck(spread=0.05))
+    deadlines_ms = luck.choice(((1_000.0,), (1_000.0, 2_000.0), (1_000.0, 4_000.0)))
+    models = [
+        QueryModel(
+            name=f"q{number}",
+            cost=Cost(
+                (Stage(cluster.cores, luck.uniform(2, 6), luck.uniform(20, 100)),),
+                planning_ms=luck.uniform(5, 20),
+                release_ms=luck.uniform(0, 20),
+            ),
+            terms=Terms(deadline_ms=deadlines_ms[number % len(deadlines_ms)]),
+            traffic=Traffic(1.0, "constant"),
+        )
+        for number in range(luck.randint(4, 6))
+    ]
+    queries = tuple(_scaled(models, cluster, luck.uniform(0.4, 0.6)))
+    return World(seed, cluster, queries, "edf", seconds=20.0).under(PolicyName.DEADLINE, "edf")
+
+
+def needed_ms(model: QueryModel, cluster: Cluster) -> float:
+    """The shortest deadline that a query alone can keep at its rate.
+
+    A row may come just after a cut: it waits for that batch, for the one without data that follows,
+    and for its own; each pays the fixed cost, and rows take a share of the time that is left.
+    """
+    cost = model.cost
+    batches = 3 if cost.owes_empty else 2
+    row_ms = (cost.core_ms(1) - cost.core_ms(0)) / min(cost.stages[0].tasks, cluster.cores)
+    # Random traffic has twice the mean for a second.
+    busy = 2 * model.traffic.rate * row_ms / 1000
+    return batches * cost.floor_ms(cluster.cores) / (1.0 - min(busy, 0.9))
 
 
 def world_at_once(seed: int) -> World:
