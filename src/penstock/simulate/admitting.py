@@ -21,16 +21,15 @@ class Admits(Protocol):
     """The side of the server, as a simulated query sees it."""
 
     asked: int
-    when_changed: Callable[[int], None]
 
     def open(self, query: int, model: QueryModel) -> None:
         """A query starts; queries are numbered from 0 in the order of their start."""
         ...
 
     def ask(
-        self, query: int, rows: int, oldest_age_ms: float, *, is_first: bool, now_ms: float
+        self, query: int, rows: int, oldest_age_ms: float | None, *, is_first: bool, now_ms: float
     ) -> Decision:
-        """The answer to a query with so many waiting rows."""
+        """The answer to a query with so many waiting rows; it has an age only if there are any."""
         ...
 
     def cut_made(self, batch: BatchRecord) -> None:
@@ -47,8 +46,6 @@ class Admission:
 
     def __init__(self, cores: int, order: str, decide: Decide = decide) -> None:
         self.asked = 0
-        self.when_changed: Callable[[int], None] = lambda _: None
-        """Called with a query's number when another's decision may rest on what it did."""
         self._cores = cores
         self._order = order
         self._decide = decide
@@ -67,7 +64,7 @@ class Admission:
         return self._books[query]
 
     def ask(
-        self, query: int, rows: int, oldest_age_ms: float, *, is_first: bool, now_ms: float
+        self, query: int, rows: int, oldest_age_ms: float | None, *, is_first: bool, now_ms: float
     ) -> Decision:
         self.asked += 1
         book = self._books[query]
@@ -100,7 +97,6 @@ class Admission:
             )
             number = self._books[batch.query].cut_made(decision, contents, batch.cut_at_ms)
             self._numbers[batch.query, batch.cut] = number
-        self.when_changed(batch.query)
 
     def batch_done(self, batch: BatchRecord) -> None:
         assert batch.visible_at_ms is not None
@@ -133,7 +129,6 @@ class Admission:
                 cores=self._cores,
             )
             book.batch_done(cost, batch.visible_at_ms)
-        self.when_changed(batch.query)
 
     def load(self, query: int) -> Load:
         """The other queries of the application."""

@@ -7,7 +7,6 @@ times. *Decided*, the policy itself cuts the rows that arrived: that tries all o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import chain
 
@@ -72,17 +71,18 @@ class ReplayedAdmission:
 
     def __init__(self, cuts: list[list[tuple[float, int]]], cores: int, order: str) -> None:
         self.asked = 0
-        self.when_changed: Callable[[int], None] = lambda _: None
         self._cuts = [list(reversed(of_query)) for of_query in cuts]
 
     def open(self, query: int, model: QueryModel) -> None:
         pass
 
     def ask(
-        self, query: int, rows: int, oldest_age_ms: float, *, is_first: bool, now_ms: float
+        self, query: int, rows: int, oldest_age_ms: float | None, *, is_first: bool, now_ms: float
     ) -> Decision:
         """The next measured cut, at its time or as soon after it as the query is free."""
         left = self._cuts[query]
+        if oldest_age_ms is None:
+            return Wait(now_ms, "nothing waits")
         if not left:
             return Cut("the measured run is over")
         at_ms, rows_max = left[-1]

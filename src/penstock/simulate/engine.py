@@ -54,17 +54,10 @@ def simulate(world: World, parts: Parts | None = None) -> Outcome:
         arrivals = draw_arrivals(model.traffic, world.seconds, traffic_luck)
         luck = random.Random(f"{world.seed} times {number}")
         queries.append(StreamQuery(number, model, arrivals, ground, luck))
-    ground.admission.when_changed = lambda number: _wake_others(queries, number)
     for query in queries:
         query.ask(is_first=True)
     ground.events.run(world.give_up_ms)
     return _outcome(world, ground, queries)
-
-
-def _wake_others(queries: list[StreamQuery], number: int) -> None:
-    for query in queries:
-        if query.number != number:
-            query.look_again()
 
 
 def _outcome(world: World, ground: Ground, queries: list[StreamQuery]) -> Outcome:

@@ -63,36 +63,29 @@ class StreamQuery:
         self._ground.admission.open(number, model)
 
     def ask(self, *, is_first: bool) -> None:
-        """Ask for a batch; held until the answer's time, new rows, or another query's batch."""
+        """Ask for a batch; held until the answer's time, or new rows."""
         if self._is_computing:
             return
         self._asked += 1
         events, arrivals = self._ground.events, self.arrivals
         now_ms = events.now_ms
         oldest_at_ms = arrivals.oldest_at_ms(now_ms)
-        if oldest_at_ms is None:
-            if is_first and self._owes_empty:
-                self._cut_empty()
-            else:
-                self._ask_again(arrivals.next_at_ms(now_ms))
-            return
-        self.longest_hold_ms = max(
-            self.longest_hold_ms, now_ms - max(oldest_at_ms, self._free_at_ms)
-        )
-        rows = arrivals.waiting_rows(now_ms)
+        age_ms = None
+        if oldest_at_ms is not None:
+            age_ms = now_ms - oldest_at_ms
+            held_ms = now_ms - max(oldest_at_ms, self._free_at_ms)
+            self.longest_hold_ms = max(self.longest_hold_ms, held_ms)
         answer = self._ground.admission.ask(
-            self.number, rows, now_ms - oldest_at_ms, is_first=is_first, now_ms=now_ms
+            self.number, arrivals.waiting_rows(now_ms), age_ms, is_first=is_first, now_ms=now_ms
         )
         if isinstance(answer, Cut):
-            self._cut(answer, oldest_at_ms)
+            self._cut(answer, now_ms - (age_ms or 0.0))
         elif is_first and self._owes_empty:
             self._cut_empty()
+        elif age_ms is None:
+            self._ask_again(arrivals.next_at_ms(now_ms))
         else:
             self._hold(answer)
-
-    def look_again(self) -> None:
-        """The held question is decided anew, because another query did something."""
-        self.ask(is_first=False)
 
     def _hold(self, wait: Wait) -> None:
         """Hold the question until its time; new rows wake it, though not each append."""

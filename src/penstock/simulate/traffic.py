@@ -108,7 +108,9 @@ def draw_arrivals(traffic: Traffic | Recorded, seconds: float, luck: random.Rand
         rows.append(int(carried))
         carried -= int(carried)
     if traffic.shape == "backlog":
-        at_ms, rows = [0.0, *at_ms], [int(traffic.rate * BACKLOG_S), *rows]
+        before = round(BACKLOG_S * 1000 / step)
+        at_ms = [0.0] * before + at_ms
+        rows = [max(1, round(traffic.rate * step / 1000))] * before + rows
     kept = [(moment, count) for moment, count in zip(at_ms, rows, strict=True) if count]
     return Arrivals([moment for moment, _ in kept], [count for _, count in kept])
 

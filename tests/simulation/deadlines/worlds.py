@@ -40,13 +40,13 @@ def drawn_world(seed: int) -> World:
         queries=tuple(_scaled(models, cluster, load)),
         order=luck.choice(ORDERS),
         seconds=luck.choice((4.0, 8.0)),
-        give_up_factor=30.0,
+        give_up_factor=100.0,
     )
     return world.under(policy, world.order)
 
 
 def calm_world(seed: int) -> World:
-    """Deadlines that can be kept: the cores are half idle, and none is near what its query needs."""
+    """Deadlines that can be kept: the cores are half idle, and none is near what is needed."""
     luck = random.Random(f"calm {seed}")
     cluster = Cluster(luck.choice((1, 2)), luck.choice((2, 4)), Luck(spread=0.2))
     models = [_model(number, luck, cluster, STEADY) for number in range(luck.randint(2, 4))]
