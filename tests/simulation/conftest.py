@@ -39,4 +39,4 @@ def deadline_seeds(is_quick: bool) -> range:
 @pytest.fixture
 def few_seeds(is_quick: bool) -> range:
     """The seeds of worlds with deadlines that run for longer."""
-    return range(10 if is_quick else 60)
+    return range(10 if is_quick else 40)

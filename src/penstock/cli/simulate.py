@@ -163,7 +163,12 @@ def simulate(measured_file: Path | None, per_query: bool, **asked: Any) -> int:
     if asked["plot_file"] is not None:
         require_matplotlib()
     request = _request(asked)
-    runs = list(_runs(request, asked["worker_counts"], _pairs(asked["policies"], asked["orders"])))
+    pairs = _pairs(asked["policies"], asked["orders"])
+    runs = []
+    with console.status("simulating") as status:
+        for run in _runs(request, asked["worker_counts"], pairs):
+            runs.append(run)
+            status.update(f"simulated {run.system} on {run.workers} workers")
     title = _title(request)
     console.print(_table(title, runs, per_query))
     console.print(Text(LEGEND, "dim"), soft_wrap=True)

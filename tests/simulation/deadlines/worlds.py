@@ -39,7 +39,7 @@ def drawn_world(seed: int) -> World:
         cluster=cluster,
         queries=tuple(_scaled(models, cluster, load)),
         order=luck.choice(ORDERS),
-        seconds=luck.choice((4.0, 8.0)),
+        seconds=luck.choice((3.0, 6.0)),
         give_up_factor=100.0,
     )
     return world.under(policy, world.order)
