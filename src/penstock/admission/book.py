@@ -72,6 +72,7 @@ class QueryBook:
         self.planned: Wait | None = None
         self.operator_deadline_ms: float | None = None
         self.chain_deadline_ms: float | None = None
+        self.cores = 1
         self.core_share = 0.0
         self.is_late = False
         self._next_cut = first_cut
@@ -110,6 +111,7 @@ class QueryBook:
     def asked(self, offer: Offer, now_ms: float) -> None:
         """A new question: the batch before it has left the stream's thread."""
         self.totals.questions += 1
+        self.cores = offer.cores
         for cut in self.cuts.values():
             cut.is_queued = False
         self._for_others = None
@@ -238,9 +240,9 @@ class QueryBook:
         self.terms = terms
         self._for_others = None
 
-    def stopped_waiting(self) -> None:
-        """Nobody waits for the planned batch any more: the query may have stopped."""
-        self.planned = None
+    def operator_set(self, deadline_ms: float | None) -> None:
+        """A deadline from an operator, which goes before the query's own; None takes it back."""
+        self.operator_deadline_ms = deadline_ms
         self._for_others = None
 
     def _closed(self, cut: OpenCut, now_ms: float) -> BatchCost | None:

@@ -21,6 +21,7 @@ from penstock.admission.policies import (
     slide,
     zstream,
 )
+from penstock.admission.size import floor_ms
 from penstock.admission.terms import PolicyName
 
 NOTHING_WAITS_MS = 60_000.0
@@ -72,8 +73,18 @@ def _completed(cut: Cut, book: QueryBook, offer: Offer, load: Load, now_ms: floa
         if predicted is not None:
             predicted_ms = predicted.ms_p50 if predicted_ms is None else predicted_ms
             core_ms, task_ms = core_ms or predicted.core_ms, task_ms or predicted.longest_task_ms
+    floor = floor_ms(book, offer.cores)
+    is_below_floor = floor is not None and book.deadline_ms is not None and book.deadline_ms < floor
+    reason = cut.reason
+    if is_below_floor:
+        reason += (
+            f"; the deadline of {book.deadline_ms:g} ms is below the floor: the smallest batch "
+            f"takes {floor:.0f} ms"
+        )
     return msgspec.structs.replace(
         cut,
+        reason=reason,
+        is_below_floor=is_below_floor,
         left_ms=left_ms,
         predicted_ms=predicted_ms,
         core_ms=core_ms,

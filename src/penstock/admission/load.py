@@ -9,6 +9,8 @@ import msgspec
 LEFT_SHARE_MIN = 0.1
 """The share of its predicted core-time that an open batch counts with until it is known to end."""
 
+PLAN_KEPT_MS = 1_000.0
+
 
 class OtherQuery(msgspec.Struct, frozen=True):
     """A query of the application as the others reckon with it; it changes with the query's book.
@@ -44,6 +46,10 @@ class OtherQuery(msgspec.Struct, frozen=True):
         done = (now_ms - self.open_at_ms) / max(self.open_predicted_ms, 1.0)
         return self.open_core_ms * max(1.0 - done, LEFT_SHARE_MIN)
 
+    def is_planned(self, now_ms: float) -> bool:
+        """Whether it waits to cut a batch; one that has let its moment pass has stopped asking."""
+        return self.planned_at_ms is not None and self.planned_at_ms >= now_ms - PLAN_KEPT_MS
+
 
 class Load(msgspec.Struct, frozen=True):
     """The other queries of one application at one moment."""
@@ -65,7 +71,7 @@ class Load(msgspec.Struct, frozen=True):
                     before_ms += left_ms
                 else:
                     task_ms = max(task_ms, min(other.open_task_ms, left_ms))
-            if other.planned_at_ms is not None and _deadline(other.planned_deadline_at_ms) < own:
+            if other.is_planned(now_ms) and _deadline(other.planned_deadline_at_ms) < own:
                 before_ms += other.planned_core_ms
         return before_ms / max(cores, 1) + task_ms
 

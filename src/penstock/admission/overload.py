@@ -28,6 +28,7 @@ def give_way(book: QueryBook, offer: Offer, load: Load, cut: Cut, now_ms: float)
                 f"{bound_ms - now_ms:.0f} ms more at most",
                 cut.core_ms,
                 None if cut.left_ms is None else now_ms + cut.left_ms,
+                gives_way=True,
             )
     return None
 
@@ -43,7 +44,7 @@ def _is_hurt(other: OtherQuery, cut: Cut, offer: Offer, now_ms: float) -> bool:
     """Whether a query has a batch open or planned that cannot be in time beside this one."""
     left_core_ms = other.core_ms_left(now_ms)
     deadline_at_ms = other.open_deadline_at_ms if left_core_ms > 0.0 else None
-    if deadline_at_ms is None and other.planned_at_ms is not None:
+    if deadline_at_ms is None and other.is_planned(now_ms):
         left_core_ms, deadline_at_ms = other.planned_core_ms, other.planned_deadline_at_ms
     if deadline_at_ms is None:
         return False

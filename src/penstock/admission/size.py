@@ -85,6 +85,13 @@ def unsustainable_rate(book: QueryBook, offer: Offer) -> str | None:
     )
 
 
+def floor_ms(book: QueryBook, cores: int) -> float | None:
+    """The time that a batch of any size takes, in the middle: no deadline below it can hold; None
+    before there is history."""
+    predicted = book.ours.predict(0, 0, cores) if book.ours.batches >= BATCHES_MIN else None
+    return None if predicted is None else predicted.ms_p50
+
+
 def sustainable_ms(book: QueryBook, cores: int) -> float | None:
     """The shortest deadline that can hold at the present rate; None if none can, or before there is
     history. A row waits for the batch before it and then for its own, and both pay the fixed part:
