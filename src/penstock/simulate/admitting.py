@@ -21,6 +21,8 @@ class Admits(Protocol):
     """The side of the server, as a simulated query sees it."""
 
     asked: int
+    wake: Callable[[int], None]
+    """Set by the engine: has a query look again that is held."""
 
     def open(self, query: int, model: QueryModel) -> None:
         """A query starts; queries are numbered from 0 in the order of their start."""
@@ -46,6 +48,7 @@ class Admission:
 
     def __init__(self, cores: int, order: str, decide: Decide = decide) -> None:
         self.asked = 0
+        self.wake: Callable[[int], None] = lambda _: None
         self._cores = cores
         self._order = order
         self._decide = decide
@@ -53,7 +56,8 @@ class Admission:
         self._row_bytes: list[int] = []
         self._numbers: dict[tuple[int, int], int] = {}
         """The book's number of a cut, by query and by the simulation's own count."""
-        self._answers: dict[int, tuple[Cut, Offer]] = {}
+        self._answers: dict[int, tuple[Cut, Offer, bool]] = {}
+        """The cut that a query was given, its offer, and whether others had reckoned with it."""
 
     def open(self, query: int, model: QueryModel) -> None:
         assert query == len(self._books)
@@ -78,17 +82,19 @@ class Admission:
         offer = Offer((waiting,), self._cores, is_first=is_first, schedule=self._order)
         if is_first:
             book.asked(offer, now_ms)
+            self._wake_those_giving_way(query)
         else:
             book.offered(offer, now_ms)
+        was_planned = book.planned is not None
         decision = self._decide(book, offer, self.load(query), now_ms)
         book.decided(decision, offer, now_ms)
         if isinstance(decision, Cut):
-            self._answers[query] = decision, offer
+            self._answers[query] = decision, offer, was_planned
         return decision
 
     def cut_made(self, batch: BatchRecord) -> None:
         if batch.has_data:
-            decision, offer = self._answers.pop(batch.query)
+            decision, offer, was_planned = self._answers.pop(batch.query)
             contents = Batch(
                 rows=batch.rows,
                 bytes=batch.rows * self._row_bytes[batch.query],
@@ -97,6 +103,8 @@ class Admission:
             )
             number = self._books[batch.query].cut_made(decision, contents, batch.cut_at_ms)
             self._numbers[batch.query, batch.cut] = number
+            if not was_planned:
+                self._wake_later_ones(batch.query)
 
     def batch_done(self, batch: BatchRecord) -> None:
         assert batch.visible_at_ms is not None
@@ -129,6 +137,23 @@ class Admission:
                 cores=self._cores,
             )
             book.batch_done(cost, batch.visible_at_ms)
+        self._wake_those_giving_way(batch.query)
+
+    def _wake_later_ones(self, query: int) -> None:
+        """Wake queries with a later deadline that this batch takes cores from, as a server does."""
+        at_ms = self._books[query].for_others().open_deadline_at_ms
+        for other, book in enumerate(self._books):
+            planned = None if other == query else book.planned
+            if planned is None or planned.deadline_at_ms is None or at_ms is None:
+                continue
+            if at_ms < planned.deadline_at_ms:
+                self.wake(other)
+
+    def _wake_those_giving_way(self, query: int) -> None:
+        """Wake queries that wait for another one to finish, as a server does."""
+        for other, book in enumerate(self._books):
+            if other != query and book.planned is not None and book.planned.gives_way:
+                self.wake(other)
 
     def load(self, query: int) -> Load:
         """The other queries of the application."""

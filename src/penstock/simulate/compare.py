@@ -7,6 +7,7 @@ times. *Decided*, the policy itself cuts the rows that arrived: that tries all o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import chain
 
@@ -71,6 +72,7 @@ class ReplayedAdmission:
 
     def __init__(self, cuts: list[list[tuple[float, int]]], cores: int, order: str) -> None:
         self.asked = 0
+        self.wake: Callable[[int], None] = lambda _: None
         self._cuts = [list(reversed(of_query)) for of_query in cuts]
 
     def open(self, query: int, model: QueryModel) -> None:

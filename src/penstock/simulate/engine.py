@@ -54,6 +54,7 @@ def simulate(world: World, parts: Parts | None = None) -> Outcome:
         arrivals = draw_arrivals(model.traffic, world.seconds, traffic_luck)
         luck = random.Random(f"{world.seed} times {number}")
         queries.append(StreamQuery(number, model, arrivals, ground, luck))
+    ground.admission.wake = lambda number: ground.events.after(0.0, queries[number].look_again)
     for query in queries:
         query.ask(is_first=True)
     ground.events.run(world.give_up_ms)

@@ -16,6 +16,7 @@ from penstock.simulate.summary import Summary
 COLOURS = ("#4269d0", "#efb118", "#3ca951", "#a463f2", "#ff725c", "#6cc5b0", "#9c6b4e")
 PIXELS_PER_INCH = 110
 CURVES_MAX = 3
+CURVE_END = 3.0
 
 
 def require_matplotlib() -> None:
@@ -51,7 +52,7 @@ def draw(path: Path, title: str, runs: Sequence[Summary]) -> None:
             handles, labels, loc="lower center", ncols=min(len(systems), 4), frameon=False
         )
         rows = -(-len(systems) // 4)
-        figure.tight_layout(rect=(0, 0.02 + 0.05 * rows, 1, 0.95))
+        figure.tight_layout(rect=(0, 0.02 + 0.05 * rows, 1, 0.97))
         figure.savefig(path, dpi=PIXELS_PER_INCH)
     finally:
         pyplot.close(figure)
@@ -63,12 +64,10 @@ def _draw_curves(axis: Any, workers: int, runs: Sequence[Summary], colours: dict
         shares = [place / (len(run.curve) - 1) for place in range(len(run.curve))]
         axis.plot(run.curve, shares, color=colours[run.system], label=run.system, linewidth=1.4)
     axis.axvline(1.0, color="0.4", linewidth=0.8, linestyle=":")
-    axis.set_xlim(0, CURVE_END)
+    longest = max((run.curve[-1] for run in runs if run.curve), default=0.0)
+    axis.set_xlim(0, min(max(longest, 1.0) * 1.05, CURVE_END))
     axis.set_ylim(0, 1.02)
     _frame(axis, f"{workers} workers", "latency / deadline", "share of rows")
-
-
-CURVE_END = 3.0
 
 
 def _draw_tails(

@@ -63,9 +63,7 @@ class StreamQuery:
         self._ground.admission.open(number, model)
 
     def ask(self, *, is_first: bool) -> None:
-        """Ask for a batch; held until the answer's time, or new rows."""
-        if self._is_computing:
-            return
+        """Ask for a batch; held until the answer's time, new rows, or another query's batch."""
         self._asked += 1
         events, arrivals = self._ground.events, self.arrivals
         now_ms = events.now_ms
@@ -86,6 +84,11 @@ class StreamQuery:
             self._ask_again(arrivals.next_at_ms(now_ms))
         else:
             self._hold(answer)
+
+    def look_again(self) -> None:
+        """Decide anew, because another query did something that the held question rests on."""
+        if not self._is_computing:
+            self.ask(is_first=False)
 
     def _hold(self, wait: Wait) -> None:
         """Hold the question until its time; new rows wake it, though not each append."""
