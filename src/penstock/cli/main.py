@@ -18,7 +18,8 @@ COMMANDS = {
     "serve": ("penstock.cli.serve", "serve", "Run the server: the log and its gateway."),
     "stream": ("penstock.cli.stream", "stream", "Create, list, alter, append to, read streams."),
     "consumers": ("penstock.cli.consumers", "consumers", "See and move those who read streams."),
-    "query": ("penstock.cli.query", "query", "List, reset and delete queries."),
+    "query": ("penstock.cli.query", "query", "List, reset, delete queries; set a deadline."),
+    "explain": ("penstock.cli.explain", "explain", "Say why a query's batches were cut when."),
     "run": ("penstock.cli.run", "run", "Run a PySpark job, and start it again when it fails."),
     "simulate": (
         "penstock.cli.simulate",
