@@ -37,6 +37,7 @@ USUAL = (
     ("auto", "edf"),
 )
 COLUMNS = ("p50 ms", "p95", "p99", "mean", "late", "worst", "rows/s", "busy", "err")
+PERCENT_MAX = 9.99
 LEGEND = (
     "p50 to mean: arrival of a row to visible, every row counts; late: rows later than their "
     "query's deadline, of all and of the worst query; rows/s: per second of batch time; busy: "
@@ -219,7 +220,8 @@ def _title(request: Request) -> str:
     deadlines = ", ".join(f"{deadline_ms / 1000:g} s" for deadline_ms in request.deadlines_ms)
     return (
         f"{request.queries} queries, deadline {deadlines}, {request.traffic} traffic of "
-        f"{request.rate:,.0f} rows/s each, {request.seconds:g} s, seed {request.seed}"
+        f"{request.rate:,.0f} rows/s each, {request.seconds:g} s, "
+        f"{request.cores_per_worker} cores a worker, seed {request.seed}"
     )
 
 
@@ -230,18 +232,17 @@ def _table(title: str, runs: Sequence[Summary], per_query: bool) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for workers in sorted({run.workers for run in runs}):
         here = [run for run in runs if run.workers == workers]
-        table.add_row(Text(f"{workers} workers, {here[0].cores} cores", "bold"))
+        table.add_row(Text(f"{workers} workers", "bold"))
         for run in here:
-            error = "-" if run.prediction_error is None else f"{run.prediction_error:.0%}"
             is_last = run is here[-1] and not per_query
             table.add_row(
                 f"  {run.system}",
                 *(f"{ms:,.0f}" for ms in (run.p50_ms, run.p95_ms, run.p99_ms, run.mean_ms)),
-                f"{run.miss_ratio:.1%}",
-                f"{run.worst_miss_ratio:.1%}",
+                _percent(run.miss_ratio),
+                _percent(run.worst_miss_ratio),
                 _thousands(run.throughput),
                 f"{run.busy_share:.0%}",
-                error,
+                "-" if run.prediction_error is None else _percent(run.prediction_error),
                 end_section=is_last,
             )
             for query in run.queries if per_query else ():
@@ -249,7 +250,7 @@ def _table(title: str, runs: Sequence[Summary], per_query: bool) -> Table:
                 table.add_row(
                     Text(f"    {query.name}", "dim"),
                     *(f"{ms:,.0f}" for ms in figures),
-                    f"{query.miss_ratio:.1%}",
+                    _percent(query.miss_ratio),
                     "",
                     _thousands(query.throughput),
                 )
@@ -259,6 +260,13 @@ def _table(title: str, runs: Sequence[Summary], per_query: bool) -> Table:
 def _thousands(number: float) -> str:
     """A number in four places, so that a line fits on a narrow terminal."""
     return f"{number / 1000:,.0f}k" if number >= 10_000 else f"{number:,.0f}"
+
+
+def _percent(share: float) -> str:
+    """A share in five places at most."""
+    if share >= PERCENT_MAX:
+        return f">{PERCENT_MAX:.0%}"
+    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
 def _say_what_is_left(console: Console, runs: Sequence[Summary]) -> None:
