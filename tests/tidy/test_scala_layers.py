@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "settings": {"words"},
     "spark": {"words"},
     "client": BASE,
-    "schedule": {"words"},
+    "schedule": {"words", "settings"},
     "spark.scheduler": {"schedule"},
     "checkpoint.location": {"words", "settings"},
     "observe": {"client", "wire"},

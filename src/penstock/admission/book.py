@@ -67,6 +67,7 @@ class QueryBook:
         self.latencies_ms: deque[float] = deque(maxlen=HISTORY_MAX)
         self.slack_ms = RecentValues()
         self.waiting_ms = RecentValues()
+        self.moment_late_ms = RecentValues()
         self.totals = Totals()
         self.last_cut_at_ms: float | None = None
         self.planned: Wait | None = None
@@ -101,7 +102,7 @@ class QueryBook:
         return self.waiting_ms.quantile(WAITING_HIGH)
 
     def for_others(self) -> OtherQuery:
-        """This query as the others of its application reckon with it."""
+        """The query as the others of its application reckon with it."""
         if self._for_others is None:
             self._for_others = self._seen_by_others()
         return self._for_others
@@ -119,13 +120,15 @@ class QueryBook:
         self.offered(offer, now_ms)
 
     def offered(self, offer: Offer, now_ms: float) -> None:
-        """So much waits now; told at every look, so that the rate of arrivals is known."""
+        """An offer, told at every look, so that the rate of arrivals is known."""
         self.arrivals.waiting(offer.rows, now_ms)
 
     def decided(self, decision: Decision, offer: Offer, now_ms: float) -> None:
         """Keep a decision for `explain`; a wait that follows a wait replaces it."""
         self.totals.decisions += 1
         is_cut = isinstance(decision, Cut)
+        if is_cut and self.planned is not None and not offer.must_cut:
+            self.moment_late_ms.add(max(now_ms - self.planned.until_ms, 0.0))
         if not is_cut and self.decisions and not self.decisions[-1].is_cut:
             self.decisions.pop()
         self.decisions.append(
@@ -231,6 +234,7 @@ class QueryBook:
     def run_started(self, instance: int | None) -> None:
         """Another run of the query: cuts of the one before it are void."""
         self.instance = instance
+        self.arrivals = Arrivals()
         self.cuts.clear()
         self.planned = self.last_cut_at_ms = None
         self._for_others = None
@@ -260,6 +264,7 @@ class QueryBook:
         self.auto.measured(latency_ms)
         self.totals.batches += 1
         self.totals.rows += cost.rows or 0
+        self.totals.batch_ms += cost.visible_ms
         if cut.deadline_ms is not None:
             self.is_late = latency_ms > cut.deadline_ms
             self.totals.batches_late += self.is_late

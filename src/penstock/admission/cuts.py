@@ -89,13 +89,15 @@ class DecisionLine(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct):
-    """Counts of a query since the server started."""
+    """Counts of a query since the server started. `decision_ms` is the time that decisions took,
+    with their looks into the log, `batch_ms` that of batches from cut to visible."""
 
     batches: int = 0
     batches_late: int = 0
     rows: int = 0
-    rows_late: int = 0
     cuts: int = 0
     cuts_expired: int = 0
     questions: int = 0
     decisions: int = 0
+    decision_ms: float = 0.0
+    batch_ms: float = 0.0

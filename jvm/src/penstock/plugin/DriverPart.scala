@@ -13,10 +13,10 @@ import org.apache.spark.scheduler.{
 }
 import org.apache.spark.sql.penstock.{NewsChannel, SparkMembers}
 
-import penstock.{BadCall, Bug}
+import penstock.Bug
 import penstock.commit.channel.{JavaBytes, Message, WhenOther}
 import penstock.commit.jvm.JvmResources
-import penstock.schedule.TaskOrder
+import penstock.schedule.{AskedOrder, TaskOrder}
 import penstock.settings.{Connection, Keys}
 
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
@@ -27,7 +27,7 @@ private[penstock] final class DriverPart extends DriverPlugin {
 
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     SparkMembers.check()
-    pool = orderFor(context.getConf).map(order => (context, order))
+    pool = AskedOrder.in(context.getConf.getOption).map(order => (context, order))
     keepToken(plugin.conf())
     context.addSparkListener(new SparkListener {
       override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
@@ -45,18 +45,6 @@ private[penstock] final class DriverPart extends DriverPlugin {
 
   override def registerMetrics(application: String, plugin: PluginContext): Unit =
     pool.foreach { case (context, order) => DeadlinePool.addTo(context, order) }
-
-  private def orderFor(conf: SparkConf): Option[TaskOrder.Order] = {
-    val policy = Keys.Schedule.value(conf.getOption)
-    val mode = conf.get(DriverPart.ModeKey, "FIFO")
-    if (policy != Keys.SparkSchedule && !mode.equalsIgnoreCase("FAIR")) {
-      throw new BadCall(
-        "bad_setting",
-        s"${Keys.Schedule} is $policy, which needs a scheduler with pools, and ${DriverPart.ModeKey} " +
-          s"is $mode; set that to FAIR, or ${Keys.Schedule} to ${Keys.SparkSchedule}")
-    }
-    Option.when(policy != Keys.SparkSchedule)(TaskOrder.of(policy))
-  }
 
   private def slimConfiguration(context: SparkContext): Unit = {
     val sources =
@@ -89,5 +77,4 @@ private[penstock] final class DriverPart extends DriverPlugin {
 
 private object DriverPart {
   val DrainMs = 10000L
-  val ModeKey = "spark.scheduler.mode"
 }

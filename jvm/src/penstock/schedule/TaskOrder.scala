@@ -48,9 +48,9 @@ object TaskOrder {
   private def byOwner(shareAndDue: (Double, Owner) => (Double, Long)): Order = { sets =>
     val queries = owners(sets)
     val weights = weightsOf(queries)
-    val ranks = queries.map { case (name, owner) => name -> shareAndDue(weights(name), owner) }
+    val sharesAndDue = queries.map { case (name, owner) => name -> shareAndDue(weights(name), owner) }
     sets.sortBy { set =>
-      val (share, dueAtMs) = ranks(set.owner)
+      val (share, dueAtMs) = sharesAndDue(set.owner)
       Rank(share, dueAtMs, set.job, set.stage)
     }
   }
@@ -79,7 +79,7 @@ object TaskOrder {
 
   private final case class Rank(share: Double, dueAtMs: Long, job: Int, stage: Int)
 
-  private implicit val ranks: Ordering[Rank] = (one: Rank, other: Rank) => {
+  private implicit val inRank: Ordering[Rank] = (one: Rank, other: Rank) => {
     val byShare = java.lang.Double.compare(one.share, other.share)
     val byDue = java.lang.Long.compare(one.dueAtMs, other.dueAtMs)
     val byJob = Integer.compare(one.job, other.job)

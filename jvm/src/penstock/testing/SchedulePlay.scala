@@ -7,7 +7,8 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.DeadlinePool
 
-import penstock.schedule.{TaskOrder, TaskSetFacts}
+import penstock.BadCall
+import penstock.schedule.{AskedOrder, TaskOrder, TaskSetFacts}
 import penstock.wire.Json
 
 /** Orders task sets of the vectors that the Python twin is held to as well, and adds pools. */
@@ -24,6 +25,13 @@ object SchedulePlay {
     TaskOrder.weights(sets).foreach { case (query, weight) => weights.put(query, weight) }
     answer.toString
   }
+
+  /** The sentence with which settings are refused; empty where they are not. */
+  def refusal(settings: String): String =
+    try {
+      AskedOrder.in(key => Option(Json.readTree(settings).get(key)).map(_.asText()))
+      ""
+    } catch { case refused: BadCall => refused.getMessage }
 
   /** A pool of another order beside the application's own. */
   def addPool(context: SparkContext, policy: String, name: String): Unit =

@@ -21,7 +21,8 @@ from penstock.errors import BadCall
 from penstock.gateway.context import gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import bad_request, query_id, short_text
-from penstock.model.answers import AdmittedInput, BatchAdmission, QueryDeadline
+from penstock.model.admission_answers import QueryDeadline
+from penstock.model.answers import AdmittedInput, BatchAdmission
 from penstock.model.ids import Instance, Lsn, stream_name
 from penstock.model.requests import (
     BatchAdmissionBody,
@@ -66,7 +67,8 @@ async def set_deadline(request: web.Request) -> web.Response:
 async def metrics(request: web.Request) -> web.Response:
     """`GET /v1/metrics`: the figures of every query, as Prometheus reads them."""
     runner = gateway_of(request).batch_admission
-    text = metrics_text(runner.books.all_books(), runner.now_ms())
+    now_ms = runner.now_ms()
+    text = metrics_text(runner.books.running(now_ms), now_ms)
     return web.Response(text=text, content_type="text/plain", charset="utf-8")
 
 

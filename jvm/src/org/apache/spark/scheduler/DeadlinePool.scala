@@ -33,11 +33,7 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
 
   override def addSchedulable(schedulable: Schedulable): Unit = {
     super.addSchedulable(schedulable)
-    try schedulable match {
-        case manager: TaskSetManager =>
-          terms.put(manager, TaskSetKeys.read(manager.taskSet.properties))
-        case _ =>
-      }
+    try keepTerms(schedulable)
     catch { case failure: Throwable if isOurs(failure) => say(failure) }
   }
 
@@ -54,9 +50,20 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
         super.getSortedTaskSetQueue
     }
 
+  /** What a task set brings along is read once, when it comes. */
+  private def keepTerms(schedulable: Schedulable): Unit = schedulable match {
+    case manager: TaskSetManager =>
+      terms.put(manager, TaskSetKeys.read(manager.taskSet.properties))
+      ()
+    case _ =>
+  }
+
   /** Also task sets without a waiting task count, for the cores that they have. */
   private def ordered: ArrayBuffer[TaskSetManager] = {
-    val managers = schedulableQueue.asScala.toSeq.map { case manager: TaskSetManager => manager }
+    val managers = schedulableQueue.asScala.toSeq.map {
+      case manager: TaskSetManager => manager
+      case other => throw new IllegalStateException(s"${other.name} is no task set")
+    }
     val byKey = managers.map(manager => manager.name -> manager).toMap
     val facts = managers.map { manager =>
       terms.get(manager).facts(manager.name, manager.priority, manager.stageId, manager.runningTasks)
