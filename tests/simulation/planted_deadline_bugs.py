@@ -19,7 +19,7 @@ from simulation.deadlines.worlds import Maker
 class NeverWaited(RecentValues):
     """Measured waits that are forgotten."""
 
-    def quantile(self, share: float) -> float:
+    def quantile(self, share: float, default: float = 0.0) -> float:
         return 0.0
 
 

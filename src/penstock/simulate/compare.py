@@ -138,7 +138,7 @@ def _world(run: MeasuredRun, appends: list[list[Recorded]]) -> World:
             deadline_ms=query.deadline_ms, policy=query.policy, interval_ms=query.interval_ms
         )
         models.append(QueryModel(query.name, fitted.cost, terms, _joined(of_query)))
-    seconds = max(model.traffic.at_ms[-1] for model in models) / 1000
+    seconds = max(of_query[-1].at_ms[-1] for of_query in appends) / 1000
     cluster = Cluster(1, run.cores, Luck(spread=float(np.median(spreads))))
     return World(0, cluster, tuple(models), run.order, seconds)
 

@@ -88,10 +88,6 @@ class Arrivals:
     def rows_between(self, first: int, end: int) -> int:
         return self._rows_before[end] - self._rows_before[first]
 
-    @property
-    def is_all_read(self) -> bool:
-        return self.read == len(self.at_ms)
-
 
 def draw_arrivals(traffic: Traffic | Recorded, seconds: float, luck: random.Random) -> Arrivals:
     """The appends of `seconds` seconds; queries are shifted against each other by luck."""

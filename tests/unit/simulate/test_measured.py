@@ -24,6 +24,7 @@ from penstock.simulate.outcome import BatchRecord
 from penstock.simulate.traffic import Traffic
 from penstock.simulate.world import Cluster, Cost, Luck, QueryModel, Stage, World
 
+RUNS = Path(__file__).parents[2] / "simulation" / "deadlines" / "measured"
 EPOCH_MS = 1_700_000_000_000.0
 
 
@@ -136,3 +137,20 @@ def test_a_run_that_the_model_made_itself_is_close_and_another_is_far_off() -> N
         ),
     )
     assert not compare(slower).is_close
+
+
+@pytest.mark.parametrize("file", sorted(RUNS.glob("*.json")), ids=lambda file: file.stem)
+def test_the_model_is_close_to_runs_that_spark_made(file: Path) -> None:
+    """Three queries at once on two cores, measured by Spark's progress and its event log."""
+    (run,) = read_measured(file)
+    assert len(run.queries) == 3
+    comparison = compare(run)
+    assert comparison.is_close, comparison.sentence
+    for query in comparison.queries:
+        assert query.simulated.p50_ms == pytest.approx(query.measured.p50_ms, rel=0.15)
+        assert query.simulated.p95_ms == pytest.approx(query.measured.p95_ms, rel=0.15)
+        assert query.simulated.mean_ms == pytest.approx(query.measured.mean_ms, rel=0.15)
+
+
+def test_there_are_measured_runs_to_compare_with() -> None:
+    assert len(list(RUNS.glob("*.json"))) > 1

@@ -67,7 +67,5 @@ def test_a_cut_takes_whole_appends_up_to_its_bound_and_one_at_least() -> None:
     assert arrivals.take(1, 20.0) == (2, 3), "an append is never split"
     assert arrivals.oldest_at_ms(20.0) is None
     assert arrivals.next_at_ms(20.0) == 30.0
-    assert not arrivals.is_all_read
     assert arrivals.take(None, 99.0) == (3, 4)
-    assert arrivals.is_all_read
     assert arrivals.next_at_ms(99.0) is None
