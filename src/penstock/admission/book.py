@@ -27,7 +27,7 @@ __all__ = ["Batch", "BatchCost", "BatchReport", "OpenCut", "QueryBook"]
 CUTS_MAX = 8
 DECISIONS_MAX = 64
 HISTORY_MAX = 256
-WAITING_HIGH = 0.9
+WAITING_HIGH = 0.95
 SHARE_MEMORY = 0.9
 
 
