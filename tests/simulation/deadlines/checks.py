@@ -15,8 +15,9 @@ from penstock.simulate.outcome import Outcome
 from simulation.deadlines.worlds import MAKERS, Maker
 
 ROUNDING_MS = 0.001
-MISSED_MAX: dict[Maker, float] = {"at once": 0.0, "calm": 0.035, "crowded": 0.06}
-"""The share of a query's rows that may be late, in worlds whose deadlines can be kept."""
+LATE_MAX: dict[Maker, float] = {"at once": 0.0, "calm": 0.18, "crowded": 0.18}
+"""The share of a query's batches that may miss its deadline, in worlds where it can be kept. Ours
+aims at a few in a hundred; whoever aims at the mean misses with many more."""
 
 
 class Violation(AssertionError):
@@ -83,14 +84,29 @@ def checked(maker: Maker, seed: int, parts: Parts | None = None) -> Outcome:
         outcome = simulate(world, parts or Parts(admission=WatchedAdmission))
     except WaitTooLong as error:
         raise Violation(str(error), maker, seed) from error
-    for query in outcome.queries:
+    for number, query in enumerate(outcome.queries):
         if query.rows_never_visible:
             sentence = f"{query.name} starves: {query.rows_never_visible} rows are never visible"
             raise Violation(sentence, maker, seed)
-        if query.miss_ratio > MISSED_MAX.get(maker, 1.0):
+        late = late_batches(outcome, number)
+        if late > LATE_MAX.get(maker, 1.0):
             sentence = (
-                f"{query.name} misses its deadline of {query.deadline_ms:g} ms with "
-                f"{query.miss_ratio:.1%} of its rows"
+                f"{query.name} misses its deadline of {query.deadline_ms:g} ms with {late:.0%} of "
+                f"its batches and {query.miss_ratio:.1%} of its rows"
             )
             raise Violation(sentence, maker, seed)
     return outcome
+
+
+def late_batches(outcome: Outcome, query: int) -> float:
+    """The share of a query's batches with data whose oldest row was visible too late."""
+    deadline_ms = outcome.queries[query].deadline_ms
+    batches = [each for each in outcome.batches if each.query == query and each.has_data]
+    late = [
+        batch
+        for batch in batches
+        if deadline_ms is not None
+        and batch.visible_at_ms is not None
+        and batch.visible_at_ms - batch.oldest_at_ms > deadline_ms + ROUNDING_MS
+    ]
+    return len(late) / max(len(batches), 1)

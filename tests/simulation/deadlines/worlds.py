@@ -48,10 +48,10 @@ def drawn_world(seed: int) -> World:
 def calm_world(seed: int) -> World:
     """Deadlines that can be kept: the cores are half idle, and none is near what is needed."""
     luck = random.Random(f"calm {seed}")
-    cluster = Cluster(luck.choice((1, 2)), luck.choice((2, 4)), Luck(spread=0.2))
+    cluster = Cluster(luck.choice((1, 2)), luck.choice((2, 4)), Luck(spread=0.3))
     models = [_model(number, luck, cluster, STEADY) for number in range(luck.randint(2, 4))]
     queries = [
-        replace(model, terms=Terms(deadline_ms=2 * needed_ms(model, cluster)))
+        replace(model, terms=Terms(deadline_ms=3 * needed_ms(model, cluster)))
         for model in _scaled(models, cluster, luck.uniform(0.1, 0.3))
     ]
     world = World(seed, cluster, tuple(queries), "edf", seconds=20.0)
