@@ -40,6 +40,11 @@ def test_deadlines_that_can_be_kept_are_kept(few_seeds: range) -> None:
     assert sum(missed) / len(missed) < 0.01
 
 
+def test_a_query_beside_one_in_a_hurry_does_not_stay_at_small_batches() -> None:
+    for seed in range(8):
+        checked("beside", seed)
+
+
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug: str) -> None:
     planted = PLANTED[bug]

@@ -12,7 +12,7 @@ from penstock.simulate.ordering import ORDERS
 from penstock.simulate.traffic import SHAPES, Recorded, Shape, Traffic
 from penstock.simulate.world import NO_LUCK, Cluster, Cost, Luck, QueryModel, Stage, World
 
-Maker: TypeAlias = Literal["any", "calm", "crowded", "at once"]
+Maker: TypeAlias = Literal["any", "calm", "crowded", "beside", "at once"]
 STEADY: tuple[Shape, ...] = ("constant", "random")
 DEADLINES_MS = (500.0, 1_000.0, 2_000.0, 5_000.0)
 
@@ -78,6 +78,27 @@ def crowded_world(seed: int) -> World:
     ]
     queries = tuple(_scaled(models, cluster, luck.uniform(0.4, 0.6)))
     return World(seed, cluster, queries, "edf", seconds=20.0).under(PolicyName.DEADLINE, "edf")
+
+
+def world_beside_one_in_a_hurry(seed: int) -> World:
+    """A query whose batches are mostly fixed cost, beside one whose deadline bears short tasks only:
+    in batches as small as its first ones it would fall behind for ever."""
+    luck = random.Random(f"beside {seed}")
+    fixed_ms, row_us = luck.uniform(18, 25), luck.uniform(40, 60)
+    costs = {
+        "hurry": Cost((Stage(2, 4.0, 20.0),), planning_ms=10.0, release_ms=5.0),
+        "behind": Cost((Stage(8, fixed_ms, row_us),) * 2, planning_ms=40.0, release_ms=10.0),
+    }
+    deadlines_ms = {"hurry": luck.uniform(150, 250), "behind": 800.0}
+    rates = {"hurry": 2_000.0, "behind": luck.uniform(15_000, 25_000)}
+    queries = tuple(
+        QueryModel(
+            name, cost, Terms(deadline_ms=deadlines_ms[name]), Traffic(rates[name], "constant")
+        )
+        for name, cost in costs.items()
+    )
+    world = World(seed, Cluster(2, 4, Luck(spread=0.2)), queries, "edf", seconds=10.0)
+    return world.under(PolicyName.DEADLINE, "edf")
 
 
 def needed_ms(model: QueryModel, cluster: Cluster) -> float:
@@ -160,5 +181,6 @@ MAKERS: dict[Maker, Callable[[int], World]] = {
     "any": drawn_world,
     "calm": calm_world,
     "crowded": crowded_world,
+    "beside": world_beside_one_in_a_hurry,
     "at once": world_at_once,
 }
