@@ -97,6 +97,20 @@ def test_ours_divides_tasks_by_the_cores_and_nothing_else() -> None:
     assert on_one.ms_p50 == pytest.approx(90 + 240, abs=2)
 
 
+def test_the_middle_is_that_of_skewed_times_and_follows_a_jvm_that_gets_faster() -> None:
+    rng = random.Random(6)
+    ours = OurEstimator()
+    for number in range(80):
+        warm = 1 + 4 * 0.9**number
+        spike = 4.0 if number % 6 == 5 else 1.0
+        rows = rng.randrange(900, 1_100)
+        ours.learn(cost_of(rows, 200 * warm * spike * rng.uniform(0.95, 1.05)))
+    predicted = ours.predict(1_000, None, 2)
+    assert predicted is not None
+    assert predicted.ms_p50 == pytest.approx(200, rel=0.15)  # the mean is 300
+    assert predicted.ms_high > 500
+
+
 def test_time_in_the_queue_is_no_cost() -> None:
     ours = OurEstimator()
     for rows in (1_000, 2_000) * 5:

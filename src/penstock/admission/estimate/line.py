@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-FORGETTING = 0.96
+FORGETTING = 0.9
 FORGETTING_AT_FIRST = 2.0
 """The first batches of a run pay for what is compiled and loaded once, so they are forgotten
 sooner: of n values the one before counts n / (n + this), until that is `FORGETTING`."""

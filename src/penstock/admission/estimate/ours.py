@@ -16,6 +16,10 @@ HIGH = 0.97
 """The quantile of `ms_high`: of longer ones only the oldest rows are late."""
 MIDDLE = 0.5
 ERROR_MEMORY = 0.9
+RATIOS_MIN = 8
+RATIOS_KEPT = 24
+RATIO_FORGETTING = 0.85
+RATIO_BOUNDS = (0.5, 2.0)
 
 
 class _CostBySize:
@@ -53,6 +57,7 @@ class OurEstimator:
         self._times = RecentValues()
         self._core_times = RecentValues()
         self._errors = RecentValues()
+        self._ratios = RecentValues(RATIOS_KEPT, RATIO_FORGETTING)
         self._without_data = RecentValues()
         self._between = RecentValues()
         self._core_between = RecentValues()
@@ -75,6 +80,7 @@ class OurEstimator:
         expected = self.predict(cost.rows, cost.bytes, cost.cores)
         if expected is not None:
             self._errors.add((alone_ms - expected.ms_p50) / math.sqrt(max(expected.ms_p50, 1.0)))
+            self._ratios.add(alone_ms * self._correction() / max(expected.ms_p50, 1.0))
         self.batches += 1
         self._times.add(alone_ms)
         self._core_times.add(cost.core_ms)
@@ -94,7 +100,7 @@ class OurEstimator:
             middle, core_ms = self._times.quantile(MIDDLE), self._core_times.quantile(MIDDLE)
             return Predicted(middle, max(self._times.quantile(HIGH), middle), core_ms)
         costs, size = chosen
-        middle = costs.ms(size, cores)
+        middle = costs.ms(size, cores) * self._correction()
         return Predicted(
             middle, self.high(middle), costs.core.line.at(size), costs.task.line.at(size)
         )
@@ -113,11 +119,11 @@ class OurEstimator:
 
     def line_by_rows(self, cores: float) -> Line | None:
         """Time against rows, in the middle; None before a batch told its rows."""
-        return self._by_rows.line(cores) if self._by_rows.core.values else None
+        return self._corrected(self._by_rows.line(cores)) if self._by_rows.core.values else None
 
     def line_by_bytes(self, cores: float) -> Line | None:
         """Time against bytes, in the middle; None before a batch told its bytes."""
-        return self._by_bytes.line(cores) if self._by_bytes.core.values else None
+        return self._corrected(self._by_bytes.line(cores)) if self._by_bytes.core.values else None
 
     def task_line_by_rows(self) -> Line | None:
         """The longest task against rows; None before a batch told its rows."""
@@ -142,6 +148,18 @@ class OurEstimator:
     def usual_ms(self) -> float:
         """A batch with data, in the middle; 0 before there was any."""
         return self._times.quantile(MIDDLE)
+
+    def _correction(self) -> float:
+        """The factor from the fitted lines, which are means, to the middle of the last batches:
+        times are skewed, and a young JVM gets faster sooner than lines follow."""
+        if len(self._ratios) < RATIOS_MIN:
+            return 1.0
+        least, most = RATIO_BOUNDS
+        return min(max(self._ratios.quantile(MIDDLE), least), most)
+
+    def _corrected(self, line: Line) -> Line:
+        factor = self._correction()
+        return Line(line.fixed * factor, line.slope * factor)
 
     def _choose(self, rows: int | None, size_bytes: int | None) -> tuple[_CostBySize, float] | None:
         """The unit that is known now and was learned from; of two the one that has erred less."""
