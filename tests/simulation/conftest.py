@@ -8,6 +8,8 @@ QUICK = 40
 ALL = 300
 LOG_QUICK = 25
 LOG_ALL = 400
+DEADLINES_QUICK = 60
+DEADLINES_ALL = 1_000
 
 
 @pytest.fixture
@@ -26,3 +28,15 @@ def seeds(is_quick: bool) -> range:
 def log_seeds(is_quick: bool) -> int:
     """How many seeds each kind of world of the log has to itself."""
     return LOG_QUICK if is_quick else LOG_ALL
+
+
+@pytest.fixture
+def deadline_seeds(is_quick: bool) -> range:
+    """The seeds of small worlds with deadlines."""
+    return range(DEADLINES_QUICK if is_quick else DEADLINES_ALL)
+
+
+@pytest.fixture
+def few_seeds(is_quick: bool) -> range:
+    """The seeds of worlds with deadlines that run for longer."""
+    return range(10 if is_quick else 40)

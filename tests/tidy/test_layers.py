@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "observe": WORDS,
     "commit": WORDS,
     "schedule": WORDS,
+    "simulate": {*WORDS, "model", "admission", "schedule"},
     "testing": WORDS,
 }
 # The laboratory's parts; `penstock` is the product, of which it may use any part but `cli` and

@@ -143,6 +143,10 @@ def _bearable(amount: _Amount, load: Load) -> tuple[float, str]:
         return math.inf, ""
     size = (bearable_ms - line.fixed) / line.slope
     if amount.line is not None and amount.line.slope > 0.0:
+        if DRAIN_SPARE * amount.per_ms * amount.line.slope >= 1.0:
+            # No size seems to keep up, which batches of one size cannot tell from a fixed cost: if
+            # they stayed as small as they are, nothing would ever show that larger ones do.
+            return math.inf, ""
         size = max(size, _least_size(amount.line, amount.per_ms))
     return size, f"tasks of {bearable_ms:.0f} ms are what another query's deadline bears"
 

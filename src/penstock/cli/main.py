@@ -21,6 +21,11 @@ COMMANDS = {
     "query": ("penstock.cli.query", "query", "List, reset, delete queries; set a deadline."),
     "explain": ("penstock.cli.explain", "explain", "Say why a query's batches were cut when."),
     "run": ("penstock.cli.run", "run", "Run a PySpark job, and start it again when it fails."),
+    "simulate": (
+        "penstock.cli.simulate",
+        "simulate",
+        "Try deadlines on a model of a cluster, without Spark.",
+    ),
     "drain": ("penstock.cli.drain", "drain", "Copy a query's checkpoint out of the log."),
     "backup": ("penstock.cli.backup", "backup", "Copy the log of a running server."),
     "restore": ("penstock.cli.backup", "restore", "Make a data folder from a backup."),
