@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock_lab.experiment.phases import TRIGGER
+from penstock_lab.experiment.phases import ADMISSION, BEFORE_JOB, TRIGGER
 from penstock_lab.percentiles import median
 
 QUARTERS = 4
@@ -23,6 +23,10 @@ class Timed(msgspec.Struct, frozen=True):
     took_ms: float
     state_ms: float
     """Of all tasks together, what Spark counts as the commit of their state."""
+    admission_ms: float = 0.0
+    """From its begin until its end in the input was known; a wait for rows is part of it."""
+    planning_ms: float = 0.0
+    """Spark's own work between that and the first job."""
 
 
 def timed(progress: Mapping[str, Any]) -> Timed:
@@ -35,6 +39,8 @@ def timed(progress: Mapping[str, Any]) -> Timed:
         int(progress["numInputRows"]),
         float(progress["durationMs"].get(TRIGGER, 0)),
         float(sum(one["commitTimeMs"] for one in progress["stateOperators"])),
+        float(progress["durationMs"].get(ADMISSION, 0)),
+        float(sum(progress["durationMs"].get(phase, 0) for phase in BEFORE_JOB)),
     )
 
 

@@ -176,6 +176,7 @@ class Rig:
             parameters,
             store=conditions.store,
             every_s=conditions.every_s,
+            options=conditions.options,
         )
         try:
             self._measure(names, conditions, start, noted)
