@@ -60,7 +60,10 @@ def test_queries_with_deadlines_run_at_once_and_a_planted_wrong_answer_is_named(
     assert written["figures"]["headline.answers_wrong"] == 2
     assert set(compared["queries"]) == set(SMALL.queries)
     for name in ("lr_join_30_1", "lr_count_30_1"):
-        assert_query_is_measured(written["figures"], name, compared["queries"][name])
+        query_run = compared["queries"][name]
+        # A sender that was late on a busy machine is a verdict too.
+        if query_run["run"]["verdict"]["kind"] == "ok":
+            assert_query_is_measured(written["figures"], name, query_run)
     assert f"{WRONG}.2s.high.db-edf.p95_ms" not in written["figures"]
     assert "beside.db-edf.p95_ms" not in written["figures"], "its answer was wrong"
     assert set(beside["queries"]) == {"lr_speed_30_1", "lr_join_30_1"}
@@ -74,8 +77,6 @@ def assert_query_is_measured(
     inner, columns = query_run["run"], query_run["spans"]
     assert isinstance(inner, dict)
     assert isinstance(columns, dict)
-    if inner["verdict"]["kind"] != "ok":
-        pytest.skip(f"skipped, because the machine was busy: {inner['verdict']}")
     rows = sum(columns["rows"])
     assert rows == pytest.approx(200 * 14.0, rel=0.3), "each input row is in one batch"
     key = f"{name}.2s.high.db-edf"

@@ -52,7 +52,6 @@ def percent(figures_by_name: Figures, cell: Cell, mode: str) -> str:
 COLUMNS = (
     Column("p50", value("p50_ms")),
     Column("p95", with_range("p95_ms"), is_wrapped=True, min_width=len("(1234-5678)")),
-    Column("p99", value("p99_ms")),
     Column("mean", value("mean_ms")),
     Column("late", percent),
     Column("rows/s", value("throughput")),
