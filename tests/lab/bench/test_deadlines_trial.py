@@ -24,7 +24,7 @@ from penstock_lab.experiment.together import PartNoted, Together, TogetherNoted
 from penstock_lab.experiment.visible_rows import Span
 from penstock_lab.suites import deadlines, deadlines_runs
 from penstock_lab.suites.deadlines_cells import MODES, PROCESSES, QUERIES, Plan, plan_of
-from penstock_lab.suites.deadlines_runs import Open, Record
+from penstock_lab.suites.deadlines_runs import Open, Record, for_file
 from penstock_lab.workloads import send
 from penstock_lab.workloads.load import pieces
 from penstock_lab.workloads.sending import Sent
@@ -133,6 +133,23 @@ def test_processor_time_is_divided_by_how_long_tasks_ran(tmp_path: Path) -> None
     rows = sum(span.rows for span in query_run.measured)
     assert query_run.cpu_us_per_row == pytest.approx(1e6 / rows)
     assert query_run.throughput == pytest.approx(1 / 0.06)
+
+
+def test_a_compared_run_is_written_as_a_simulation_takes_it(tmp_path: Path) -> None:
+    plan = msgspec.structs.replace(SMALL, search=None, rate=1_000, modes=("sb-fair", "db-edf"))
+    records = executed(plan, tmp_path, faking([]))
+    written = [for_file(record) for record in records]
+    by_mode = {run["system"]: run["measured_run"] for run in written if run["kind"] == "compared"}
+    ours, theirs = by_mode["db-edf"], by_mode["sb-fair"]
+    assert (ours["cores"], ours["order"], theirs["order"]) == (2, "edf", "fair")
+    assert [query["name"] for query in ours["queries"]] == list(QUERIES)
+    assert {query["policy"] for query in ours["queries"]} == {"deadline"}
+    assert theirs["queries"][0]["interval_ms"] in (1_000.0, 5_000.0)
+    assert theirs["queries"][0]["deadline_ms"] is None
+    first = ours["queries"][0]["batches"][0]
+    assert first["visible_at_ms"] - first["cut_at_ms"] == 60.0
+    assert (first["rows"], first["planning_ms"], first["core_ms"]) == (1, 5.0, 30.0)
+    assert all(run["measured_run"] is None for run in written if run["kind"] == "spare")
 
 
 def test_only_cut_and_order_differ_between_the_modes() -> None:

@@ -21,6 +21,7 @@ QUICK_MODES = (*BASELINES, OURS, "db-rdas", HURRY)
 HIGH_SHARE, LOW_SHARE, SPARE_SHARE, BURST_SHARE = 0.9, 0.1, 0.7, 0.3
 """Of the rate that holds: high and low traffic, with spare, and around a burst."""
 BURST_S = 5.0
+CORES = 2
 BESIDE_S = (1.0, 10.0)
 BESIDE = ("lr_speed_30_1", "lr_join_30_1")
 """The query in a hurry, and the one that is not."""
@@ -136,7 +137,7 @@ class Plan(msgspec.Struct, frozen=True):
     shocks: tuple[str, ...] = ("burst", "backlog", "beside")
     backlog_rows: int = 1_000_000
     burst_after_s: float = 20.0
-    cores: int = 2
+    cores: int = CORES
     again_max: int = 4
     queries: tuple[str, ...] = QUERIES
     event_speed: float = 4.0

@@ -26,6 +26,7 @@ from penstock_lab.suites.deadlines_cells import (
     BESIDE_S,
     BURST_S,
     BURST_SHARE,
+    CORES,
     HIGH_SHARE,
     MODES,
     OURS,
@@ -40,6 +41,8 @@ from penstock_lab.suites.deadlines_cells import (
 PROGRESS_KEPT = 5_000
 """How many batches of a query Spark is to remember: more than any run has."""
 ALL = "all"
+SIMULATED_BATCHES_MIN = 8
+"""With fewer batches of a query no model can be fitted to them."""
 
 
 class Record(Measured[Cell], frozen=True):
@@ -73,6 +76,44 @@ def for_file(record: Record) -> dict[str, Any]:
         "cell": record.cell.name,
         "queries": queries,
         "recoveries": msgspec.to_builtins(record.recoveries),
+        "measured_run": for_simulation(record),
+    }
+
+
+def for_simulation(record: Record) -> dict[str, Any] | None:
+    """The run as `penstock simulate --measured` takes it; None where it has too few batches."""
+    mode = MODES[record.system]
+    bound_ms = record.cell.deadline_s * 1000
+    each = []
+    for name, query_run in record.queries.items():
+        batches = [span for span in query_run.measured if not query_run.run.verdict.reasons]
+        if sum(span.rows > 0 for span in batches) < SIMULATED_BATCHES_MIN:
+            return None
+        each.append(
+            {
+                "name": name,
+                "policy": mode.policy or ("fixed" if mode.is_timed else "asap"),
+                "deadline_ms": bound_ms if mode.policy else None,
+                "interval_ms": bound_ms
+                if mode.is_timed and mode.policy in (None, "fixed")
+                else None,
+                "batches": [simulated_batch(span) for span in batches],
+            }
+        )
+    if record.kind != "compared":
+        return None
+    order = "fifo" if mode.process == "tuned" else mode.process
+    title = f"{record.cell.words}: {mode.name}, repeat {record.repeat + 1}"
+    return {"cores": CORES, "order": order, "queries": each, "title": title}
+
+
+def simulated_batch(span: Span) -> dict[str, float]:
+    return {
+        "cut_at_ms": span.cut_ms,
+        "visible_at_ms": span.visible_ms,
+        "rows": span.rows,
+        "planning_ms": span.planning_ms,
+        "core_ms": span.tasks_ms,
     }
 
 
