@@ -59,6 +59,7 @@ def violations(view: StoreView) -> Iterator[str]:
     yield from _files(view, entries, shown)
     for stream in view.streams():
         yield from _totals(view, stream, entries)
+        yield from _origins(view, stream)
 
 
 def _entries(view: StoreView) -> dict[Lsn, Entry]:
@@ -287,3 +288,19 @@ def _totals(view: StoreView, stream: StreamRecord, entries: dict[Lsn, Entry]) ->
             yield f"the totals of {stream.name} are wrong at {commit.lsn}"
         if any(times > 1 for times in Counter(lsns).values()):
             yield f"invariant 8: commit {commit.lsn} of {stream.name} names an entry twice"
+
+
+def _origins(view: StoreView, stream: StreamRecord) -> Iterator[str]:
+    """The index of origins says what the commits say, of every range that ends with one."""
+    point = view.trimmed(stream_point(stream.name))
+    oldest: int | None = None
+    for commit in view.commits(stream, point + 1, (1 << 63) - 1):
+        origin = commit.origin_at_ms
+        if origin is not None:
+            oldest = origin if oldest is None else min(oldest, origin)
+            if origin >= commit.arrived_at_ms:
+                yield f"commit {commit.lsn} of {stream.name} arrived before its origin"
+        if view.oldest_origin(stream, commit.lsn - 1, commit.lsn) != origin:
+            yield f"the origin of commit {commit.lsn} of {stream.name} is not in its index"
+        if view.oldest_origin(stream, point, commit.lsn) != oldest:
+            yield f"the oldest origin of {stream.name} up to {commit.lsn} is not found"

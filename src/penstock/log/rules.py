@@ -17,6 +17,8 @@ SCHEMAS_READ = 3
 """The version from which on schemas are compared by what they say, not by their bytes."""
 PRODUCERS_KEPT = 3
 """The version from which on a producer is remembered for a time, however many there are."""
+ORIGINS_KEPT = 4
+"""The version from which on a commit keeps when the oldest row behind it arrived."""
 
 
 @dataclass(frozen=True)

@@ -112,13 +112,18 @@ class Run(msgspec.Struct, frozen=True):
 
 class Commit(msgspec.Struct, frozen=True, array_like=True):
     """One commit of one stream. Totals count from the stream's beginning, this one included, so
-    that the rows between two positions are a difference and an end is found by halving."""
+    that the rows between two positions are a difference and an end is found by halving.
+
+    `origin_at_ms` is when the oldest row that its rows were made from first arrived in the log;
+    None: they were made from none, and are as old as their own arrival.
+    """
 
     lsn: Lsn
     rows_total: int
     bytes_total: int
     arrived_at_ms: int
     substreams: tuple[Substream, ...]
+    origin_at_ms: int | None = None
 
 
 class Covered(msgspec.Struct, frozen=True, array_like=True):

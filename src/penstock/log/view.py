@@ -109,6 +109,11 @@ class View(Protocol):
         """Every commit from `start` to `until`, both included, in order."""
         ...
 
+    def oldest_origin(self, stream: StreamRecord, after: int, until: int) -> int | None:
+        """The oldest origin among commits in `(after, until]` that are older than their arrival;
+        None: there are none."""
+        ...
+
     def covered(self, stream: StreamRecord, substream: Substream, commit: Lsn) -> Covered | None:
         """What a commit makes visible in one substream."""
         ...

@@ -111,6 +111,36 @@ class Admission(msgspec.Struct, frozen=True):
     substreams: int
 
 
+class AdmittedInput(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One source's part of an answer: `end`, `latest` and `substreams` for a stream of the log;
+    for a source outside it `take`: "all", "nothing", or so many of what it cuts by."""
+
+    source: int
+    end: Lsn | None = None
+    latest: Lsn | None = None
+    substreams: int | None = None
+    take: str | int | None = None
+
+
+class BatchAdmission(msgspec.Struct, frozen=True):
+    """Whether the next batch of a query begins now, and with what.
+
+    `server` changes when the server was started anew, and with it all it knew of finished batches.
+    `left_ms` is the time left to the deadline of the oldest row in the batch.
+    """
+
+    server: str
+    is_cut: bool
+    cut: int | None
+    inputs: tuple[AdmittedInput, ...]
+    left_ms: float | None
+    weight: float
+    predicted_ms: float | None
+    reason: str
+    policy: str
+    deadline_ms: float | None
+
+
 # Recovery of a query
 
 

@@ -6,7 +6,7 @@ told in docs/http.md; what it asks of the log is worked out by the server.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -14,6 +14,7 @@ NUMBER_MAX = (1 << 63) - 1
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
+Milliseconds = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
 SourceNumber = Annotated[int, msgspec.Meta(ge=0, le=999)]
 
 
@@ -81,6 +82,82 @@ class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     bytes_max: Positive | None = None
     until: Number | None = None
     others: list[OtherStream] = []
+    wait_ms: Number = 0
+
+
+class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The data that wait in a source outside the log; null is a number that it cannot tell."""
+
+    rows: Number | None = None
+    bytes: Number | None = None
+    files: Number | None = None
+    age_ms: Milliseconds | None = None
+    cuts_by: Literal["rows", "bytes", "files", "nothing"] = "nothing"
+
+
+class BatchInputBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One source of the query that asks: `stream` and what goes with it, or `offer`."""
+
+    source: SourceNumber
+    stream: str | None = None
+    after: Number = 0
+    number: SourceNumber = 0
+    rows_max: Positive | None = None
+    bytes_max: Positive | None = None
+    until: Number | None = None
+    offer: OfferBody | None = None
+
+
+class TermsBody(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True,
+    rename={"counted_from": "from"},
+):  # fmt: skip
+    """The deadline of a query and the policy that keeps it; docs/deadlines.md says what they mean.
+
+    Numbers that make no sense are refused by the server in a sentence, not here.
+    """
+
+    deadline_ms: float | None = None
+    policy: str = "asap"
+    interval_ms: float | None = None
+    slide_ms: float | None = None
+    importance: float = 1.0
+    counted_from: str = "arrival"
+
+
+class BatchReportBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A finished batch: `cut` is the number that its answer had; `visible_ms` from cut to visible,
+    null where a marker tells it."""
+
+    cut: Number
+    rows: Number | None = None
+    bytes: Number | None = None
+    has_data: bool = True
+    queued_ms: Milliseconds = 0.0
+    planning_ms: Milliseconds = 0.0
+    core_ms: Milliseconds = 0.0
+    longest_task_ms: Milliseconds = 0.0
+    tasks: Number = 0
+    fixed_ms: Milliseconds | None = None
+    visible_ms: Milliseconds | None = None
+
+
+class BatchAdmissionBody(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """The question of a query with a deadline or a policy: may its next batch begin, and how far
+    may it read each of its sources?"""
+
+    query: str
+    application: str
+    cores: Positive
+    inputs: Annotated[list[BatchInputBody], msgspec.Meta(min_length=1, max_length=1_000)]
+    terms: TermsBody
+    name: str | None = None
+    instance: Number | None = None
+    is_first: bool = False
+    must_cut: bool = False
+    reports: Annotated[list[BatchReportBody], msgspec.Meta(max_length=1_000)] = []
     wait_ms: Number = 0
 
 

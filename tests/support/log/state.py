@@ -106,6 +106,9 @@ class State:
     def commits(self, stream: StreamRecord, start: int, until: int) -> Iterator[Commit]:
         return iter(())
 
+    def oldest_origin(self, stream: StreamRecord, after: int, until: int) -> int | None:
+        return None
+
     def covered(self, stream: StreamRecord, substream: Substream, commit: Lsn) -> Covered | None:
         return None
 

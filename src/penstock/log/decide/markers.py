@@ -9,6 +9,7 @@ from penstock.log.contract import Head
 from penstock.log.decide.checkpoint_files import check_files
 from penstock.log.decide.fence import check_instance, control_entry
 from penstock.log.decide.need import need_stream
+from penstock.log.decide.origins import origin_of_marker
 from penstock.log.decide.rows import show
 from penstock.log.decide.snapshots import keep_snapshots
 from penstock.log.operations import Mark
@@ -28,7 +29,8 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     4. every entry named is there, carries this marker's stamp and is named once;
     5. every checkpoint file named is there and of this batch and instance, and every snapshot is
        whole and newer than the one before it;
-    6. the marker entry, and with it everything it names becomes visible.
+    6. the marker entry, and with it everything it names becomes visible, as old as the oldest row
+       that the batch read.
     """
     marker = operation.marker
     check_instance(view, marker.query, marker.instance)
@@ -56,7 +58,7 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     return Plan(
         lsn,
         (entry,),
-        showings=tuple(_showings(heads, entry.head, view)),
+        showings=tuple(_showings(heads, entry.head, origin_of_marker(marker, record, view), view)),
         query=msgspec.structs.replace(record, marker=ref, copied=_copied(operation, record)),
         mark=(marker.query, marker.batch, lsn),
         named=_named(marker) + kept.named,
@@ -132,11 +134,12 @@ def _check_entry(
 
 
 def _showings(
-    heads: dict[StreamName, list[Head]], marker: Head, view: View
+    heads: dict[StreamName, list[Head]], marker: Head, origin_at_ms: int | None, view: View
 ) -> list[tuple[StreamName, Showing]]:
     showings = []
     for name, group in sorted(heads.items()):
         stream = need_stream(view, name)
         before = view.last_commit(stream)
-        showings.append((name, show(stream, before, marker.lsn, marker.arrived_at_ms, group)))
+        showing = show(stream, before, marker.lsn, marker.arrived_at_ms, group, origin_at_ms)
+        showings.append((name, showing))
     return showings

@@ -113,7 +113,12 @@ def _check_substreams(stream: StreamRecord, drafts: Sequence[Draft]) -> None:
 
 
 def show(
-    stream: StreamRecord, before: Commit | None, commit: Lsn, now_ms: int, heads: Sequence[Head]
+    stream: StreamRecord,
+    before: Commit | None,
+    commit: Lsn,
+    now_ms: int,
+    heads: Sequence[Head],
+    origin_at_ms: int | None = None,
 ) -> Showing:
     """The index updates that make `heads` visible at `commit`, in the order given."""
     by_substream: dict[Substream, list[Head]] = {}
@@ -138,6 +143,7 @@ def show(
             (before.bytes_total if before else 0) + sum(head.payload_bytes for head in heads),
             now_ms,
             tuple(substream for substream, _ in covered),
+            origin_at_ms if origin_at_ms is not None and origin_at_ms < now_ms else None,
         ),
         covered,
     )

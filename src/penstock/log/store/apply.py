@@ -83,6 +83,9 @@ class Effects:
         for substream, covered in showing.covered:
             key = layout.visible_key(showing.stream_id, substream, commit.lsn)
             self.put("visible", key, _encode(covered))
+        if commit.origin_at_ms is not None:
+            link = self._view.origin_link(showing.stream_id, commit.origin_at_ms)
+            self.put("origins", layout.commit_key(showing.stream_id, commit.lsn), _encode(link))
 
     def put_offsets(self, query: QueryId, batch: BatchId, lsn: Lsn) -> None:
         self.put("offsets", layout.mark_key(query, batch), _encode(lsn))
@@ -182,6 +185,7 @@ def untag(view: StoreView, tags: tuple[tuple[str, Lsn], ...]) -> None:
 def _keys(removal: Removal) -> dict[str, list[bytes]]:
     return {
         "commits": [layout.commit_key(*each) for each in removal.commits],
+        "origins": [layout.commit_key(*each) for each in removal.commits],
         "visible": [layout.visible_key(*each) for each in removal.visible],
         "consumers": [layout.consumer_key(*each) for each in removal.consumers],
         "marks": [layout.mark_key(*each) for each in removal.marks],

@@ -5,6 +5,7 @@
     streams        name                         -> StreamRecord
     commits        stream id, commit lsn        -> Commit
     visible        stream id, substream, commit -> Covered
+    origins        stream id, commit lsn        -> OriginLink, of commits older than their arrival
     producers      stream id, producer          -> ProducerState
     producer_uses  lsn                          -> key of the producer whose last append this is
     queries        query                        -> QueryRecord
@@ -56,6 +57,7 @@ TABLES = (
     "streams",
     "commits",
     "visible",
+    "origins",
     "producers",
     "producer_uses",
     "queries",

@@ -97,7 +97,7 @@ def cut_from(env: lmdb.Environment, tables: Tables, first: Lsn, clock: Clock) ->
         lost_queries = list(_queries_after(view, first))
         _put_back_waiting(view, effects, first)
         entries = _drop(view, "entries", first)
-        for table in ("tags", "visible", "producer_uses", "aux", "waiting"):
+        for table in ("tags", "visible", "origins", "producer_uses", "aux", "waiting"):
             _drop(view, table, first)
         commits = _drop(view, "commits", first)
         _drop_marks(view, first)

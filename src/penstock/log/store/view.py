@@ -8,6 +8,7 @@ from penstock.log.rules import Rules
 from penstock.log.store.consumer_tables import ConsumerTables
 from penstock.log.store.entry_tables import EntryTables
 from penstock.log.store.layout import Tables
+from penstock.log.store.origin_tables import OriginTables
 from penstock.log.store.producer_tables import ProducerTables
 from penstock.log.store.query_tables import QueryTables
 from penstock.log.store.stream_tables import StreamTables
@@ -17,7 +18,9 @@ from penstock.model.ids import Lsn
 NEWEST_RULES = Rules()
 
 
-class StoreView(EntryTables, StreamTables, ProducerTables, QueryTables, ConsumerTables):
+class StoreView(
+    EntryTables, StreamTables, OriginTables, ProducerTables, QueryTables, ConsumerTables
+):
     """One transaction's state. Payload views die with the transaction; copy what must live on."""
 
     def __init__(
