@@ -173,10 +173,14 @@ def deadlines_records() -> list[DeadlineRecord]:
         record(m, bound, "high", "compared", every, 1_800) for m, bound in plan.compared_runs
     ]
     records += [record("db-edf", bound, "high", "spare", every, 1_400) for bound in (1.0, 5.0)]
-    for mode in plan.shock_modes:
-        records.append(record(mode, plan.longest_s, "burst", "burst", every, 600))
-        records.append(record(mode, plan.longest_s, "backlog", "backlog", every[1:2], 600))
-        records.append(record(mode, 1.0, "beside", "beside", BESIDE, 600))
+    shocks: dict[str, tuple[Kind, float, Sequence[str]]] = {
+        "burst": ("burst", plan.longest_s, every),
+        "backlog": ("backlog", plan.longest_s, every[1:2]),
+        "beside": ("beside", 1.0, BESIDE),
+    }
+    for shock, mode in plan.shock_runs:
+        kind, bound, queries = shocks[shock]
+        records.append(record(mode, bound, shock, kind, queries, 600))
     return records
 
 

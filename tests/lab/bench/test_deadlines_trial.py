@@ -20,7 +20,7 @@ from penstock_lab.experiment.latency import Sighting
 from penstock_lab.experiment.run import Trial
 from penstock_lab.experiment.suite import Suite
 from penstock_lab.experiment.systems import SYSTEMS
-from penstock_lab.experiment.together import PartNoted, Together, TogetherNoted
+from penstock_lab.experiment.together import PartNoted, Together, TogetherNoted, query_runs
 from penstock_lab.experiment.visible_rows import Span
 from penstock_lab.suites import deadlines, deadlines_runs
 from penstock_lab.suites.deadlines_cells import MODES, PROCESSES, QUERIES, Plan, plan_of
@@ -150,6 +150,17 @@ def test_a_compared_run_is_written_as_a_simulation_takes_it(tmp_path: Path) -> N
     assert first["visible_at_ms"] - first["cut_at_ms"] == 60.0
     assert (first["rows"], first["planning_ms"], first["core_ms"]) == (1, 5.0, 30.0)
     assert all(run["measured_run"] is None for run in written if run["kind"] == "spare")
+
+
+def test_the_last_rows_come_while_more_are_on_their_way_and_those_do_not_count() -> None:
+    conditions = plan_of(quick=True).conditions("db-edf", 5.0, "high", 1_000, 8.0)
+    assert conditions.seconds == 8.0 + 15.0 + 5.0
+    runs = query_runs(conditions, "db-edf", 0, noted(conditions, rising=False), (5.0,))
+    latency = runs[QUERIES[0]].run.latency
+    assert latency is not None
+    # A row every 100 ms of the 15 s, the first of them due at their begin.
+    assert latency.rows == 149
+    assert len(runs[QUERIES[0]].measured) == 150
 
 
 def test_only_cut_and_order_differ_between_the_modes() -> None:

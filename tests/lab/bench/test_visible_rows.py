@@ -66,7 +66,7 @@ def test_a_batch_lasts_from_its_cut_to_its_marker_and_not_from_its_wait_for_rows
     ]
     markers = [marker(0, 2, 2_000), marker(1, 2, 2_600)]
     taken = batch_rows(Log(2), "reports", markers)  # type: ignore[arg-type]
-    first, second = spans(batches, markers, taken, {0: 250.0})
+    first, second = spans(batches, markers, taken, {0: (250.0, 20.0)})
     assert (first.cut_ms, first.visible_ms, first.took_ms, first.rows) == (
         1_400.0,
         2_000.0,
@@ -74,7 +74,7 @@ def test_a_batch_lasts_from_its_cut_to_its_marker_and_not_from_its_wait_for_rows
         2,
     )
     assert (first.planning_ms, first.tasks_ms) == (30.0, 250.0)
-    assert first.oldest_ms == 2_000.0
+    assert (first.oldest_ms, first.queued_ms) == (2_000.0, 20.0)
     assert (second.rows, second.took_ms) == (0, 100.0)
     assert within([first, second], 1_400.0, 2_500.0) == [first]
 
@@ -88,9 +88,10 @@ def test_the_wait_for_rows_is_read_from_sparks_progress() -> None:
             "numInputRows": 5,
             "durationMs": duration,
             "stateOperators": [],
+            "sources": [{"metrics": {"penstock.predictedMs": "321.5"}}],
         }
     )
-    assert (batch.admission_ms, batch.planning_ms) == (400.0, 21.0)
+    assert (batch.admission_ms, batch.planning_ms, batch.predicted_ms) == (400.0, 21.0, 321.5)
 
 
 def test_throughput_is_rows_over_batch_time_and_batches_without_rows_cost_theirs() -> None:

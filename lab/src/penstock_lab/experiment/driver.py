@@ -241,7 +241,7 @@ class Driver:
             told["batches"] = [msgspec.to_builtins(timed(one)) for one in query.recentProgress]
             told["stages"][stage.name] = {
                 "batches": told["batches"],
-                "tasks_ms": _tasks_ms(query) if self._system.rows == "log" else {},
+                "work": _work_ms(query) if self._system.rows == "log" else {},
             }
             told["steps"] = jvm.commit_steps(str(query.id))
         if self._jvm_pid is not None:
@@ -274,11 +274,14 @@ def _phases(query: StreamingQuery) -> dict[str, float]:
     return {"batches": last + 1, "rows": median([one.rows for one in full]) or 0.0, **found}
 
 
-def _tasks_ms(query: StreamingQuery) -> dict[int, float]:
-    """How long the tasks of each batch ran, summed over them, of the last batches."""
+def _work_ms(query: StreamingQuery) -> dict[int, tuple[float, float]]:
+    """How long the tasks of each batch ran, summed over them, and its jobs waited for cores."""
     # A wait for a shuffle is part of the state's updates already.
     return {
-        ledger.batch: sum(ms for step, ms in ledger.task_ms.items() if step != "shuffle wait")
+        ledger.batch: (
+            sum(ms for step, ms in ledger.task_ms.items() if step != "shuffle wait"),
+            ledger.wall_ms.get("schedule", 0.0),
+        )
         for ledger in penstock.batch_steps(query)
     }
 

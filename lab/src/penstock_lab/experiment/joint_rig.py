@@ -22,6 +22,7 @@ from penstock.errors import PenstockError, TryAgain
 from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.children import Sender
 from penstock_lab.experiment.driver import Start, Stop
+from penstock_lab.experiment.estimates import estimates_off
 from penstock_lab.experiment.outside_reader import LogObserver
 from penstock_lab.experiment.query_sets import window_of
 from penstock_lab.experiment.rig import (
@@ -206,8 +207,9 @@ class JointRig(Rig):
         sender.go()
         SYSTEM_CLOCK.sleep(conditions.warm_up_s)
         before_s = self._cpu_s()
-        noted.report = sender.wait_report(conditions.measure_s + SENDER_GRACE_S)
+        SYSTEM_CLOCK.sleep(conditions.measure_s)
         after_s = self._cpu_s()
+        noted.report = sender.wait_report(conditions.tail_s + SENDER_GRACE_S)
         if before_s is not None and after_s is not None:
             noted.cpu_s = after_s - before_s
 
@@ -254,9 +256,10 @@ class JointRig(Rig):
         part.rows = [rows.sighting for rows in taken]
         if stage.name in stages:
             batches = msgspec.convert(stages[stage.name]["batches"], list[Timed])
-            tasks = stages[stage.name]["tasks_ms"]
-            tasks_ms = msgspec.convert(tasks, dict[int, float], str_keys=True)
-            part.batches = spans(batches, markers, taken, tasks_ms)
+            told_work = stages[stage.name]["work"]
+            work = msgspec.convert(told_work, dict[int, tuple[float, float]], str_keys=True)
+            part.batches = spans(batches, markers, taken, work)
+            part.estimates_off = estimates_off(part.batches, self._cores)
         checked = self._check(self._client, query, ids, names.streams, names.folder)
         part.rows_checked, part.rows_different = checked.rows_checked, checked.rows_different
         part.differences = list(checked.first)

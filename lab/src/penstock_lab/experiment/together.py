@@ -48,6 +48,9 @@ class Together(msgspec.Struct, frozen=True):
     """Events per second."""
     warm_up_s: float
     measure_s: float
+    tail_s: float = 0.0
+    """How long rows go on coming after the measured stretch: the end of the input makes queries
+    cut at once, which the last rows that count must not profit from."""
     event_speed: float = 4.0
     traffic: Traffic = "normal"
     burst_from_s: float = 0.0
@@ -69,7 +72,7 @@ class Together(msgspec.Struct, frozen=True):
     @property
     def seconds(self) -> float:
         """Seconds that the sender sends."""
-        return self.warm_up_s + self.measure_s
+        return self.warm_up_s + self.measure_s + self.tail_s
 
     def of(self, part: Part) -> Conditions:
         """The conditions one of the queries is judged by."""
@@ -181,11 +184,14 @@ def query_runs(
     made = {}
     for part in conditions.parts:
         mine = noted.parts.get(part.query, PartNoted())
-        run = run_of(conditions.of(part), system, repeat, part_noted(noted, mine))
         if noted.report is None:
+            run = run_of(conditions.of(part), system, repeat, part_noted(noted, mine))
             made[part.query] = QueryRun(run)
             continue
         from_ms, until_ms = measured_ms(conditions, noted.report)
+        until_us = round(until_ms * 1000)
+        mine = msgspec.structs.replace(mine, rows=sent_before(mine.rows, until_us))
+        run = run_of(conditions.of(part), system, repeat, part_noted(noted, mine))
         values = row_latencies_ms(mine.rows, round(from_ms * 1000))
         maxima = batch_maxima_ms(mine.rows, round(from_ms * 1000))
         ratios = {f"{bound:g}": miss_ratio(values, bound) for bound in deadlines_s}
@@ -194,7 +200,7 @@ def query_runs(
             run,
             float(values.mean()) if values.size else None,
             {bound: ratio for bound, ratio in ratios.items() if ratio is not None},
-            latencies(row_latencies_ms(mine.results, round(from_ms * 1000))),
+            latencies(row_latencies_ms(sent_before(mine.results, until_us), round(from_ms * 1000))),
             latencies(maxima),
             float(maxima.mean()) if maxima.size else None,
             throughput(measured),
@@ -204,6 +210,12 @@ def query_runs(
             measured,
         )
     return made
+
+
+def sent_before(sightings: Sequence[Sighting], until_us: int) -> list[Sighting]:
+    """The same without rows that were due at that moment or later."""
+    kept = [Sighting(batch.seen_us, batch.sent_us[batch.sent_us < until_us]) for batch in sightings]
+    return [batch for batch in kept if batch.sent_us.size]
 
 
 def measured_ms(conditions: Together, report: SenderReport) -> tuple[float, float]:

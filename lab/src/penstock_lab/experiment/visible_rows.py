@@ -44,6 +44,10 @@ class Span(msgspec.Struct, frozen=True):
     """How long its tasks ran, summed over them."""
     oldest_ms: float = 0.0
     """The longest latency of its rows."""
+    queued_ms: float = 0.0
+    """How long its jobs waited for cores."""
+    predicted_ms: float | None = None
+    """Cut to visible, as predicted at the cut."""
 
     @property
     def took_ms(self) -> float:
@@ -70,11 +74,12 @@ def spans(
     batches: Sequence[Timed],
     markers: Sequence[Mapping[str, Any]],
     taken: Sequence[BatchRows],
-    tasks_ms: Mapping[int, float],
+    work: Mapping[int, tuple[float, float]],
 ) -> list[Span]:
     """Every batch that Spark reported and whose marker is known, in order.
 
     A batch is cut when its sources have answered: what it waited for rows before is not its time.
+    `work` has, by batch, how long its tasks ran and how long its jobs waited for cores.
     """
     arrived_ms = {int(marker["batch"]): float(marker["arrived_at_ms"]) for marker in markers}
     by_batch = {rows.batch: rows for rows in taken}
@@ -82,6 +87,7 @@ def spans(
     for batch in batches:
         if batch.number in arrived_ms:
             rows, visible_ms = by_batch.get(batch.number), arrived_ms[batch.number]
+            tasks_ms, queued_ms = work.get(batch.number, (0.0, 0.0))
             made.append(
                 Span(
                     batch.number,
@@ -90,8 +96,10 @@ def spans(
                     int(rows.sighting.sent_us.size) if rows else 0,
                     rows.row_bytes if rows else 0,
                     batch.planning_ms,
-                    tasks_ms.get(batch.number, 0.0),
+                    tasks_ms,
                     visible_ms - int(rows.sighting.sent_us.min()) / MS_IN_S if rows else 0.0,
+                    queued_ms,
+                    batch.predicted_ms,
                 )
             )
     return sorted(made, key=lambda span: span.batch)

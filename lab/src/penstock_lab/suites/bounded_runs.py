@@ -29,8 +29,6 @@ POLICIES = {
     "lr_join_30_tumbling": ("running-mean", {"policy": "running-mean"}),
 }
 CONF = {
-    "spark.scheduler.mode": "FAIR",
-    "spark.penstock.schedule": "edf",
     "spark.sql.streaming.numRecentProgressUpdates": "5000",
 }
 VEHICLES_MIN, REPORT_EVERY_S = 120_000, 30
@@ -82,8 +80,8 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def minutes(self) -> float:
         """About how long it takes."""
-        long_s = 2 * len(self.cells) * (self.warm_up_s + self.measure_s + AROUND_S)
-        tried_s = (self.tries_max + 1) * (self.warm_up_s + self.past_s + AROUND_S)
+        long_s = 2 * len(self.cells) * (self.warm_up_s + self.measure_s + TRIGGER_S + AROUND_S)
+        tried_s = (self.tries_max + 1) * (self.warm_up_s + self.past_s + TRIGGER_S + AROUND_S)
         return (START_S + long_s + len(self.past_queries) * tried_s) / 60
 
 
@@ -138,6 +136,7 @@ def measured(
         cell.rate,
         plan.warm_up_s,
         measure_s,
+        tail_s=TRIGGER_S,
         # As fast as the clock: slides and triggers are seconds of both.
         event_speed=1.0,
         generator={"vehicles": max(VEHICLES_MIN, cell.rate * REPORT_EVERY_S)},

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from penstock_lab.experiment.figures import Figure
+from penstock_lab.experiment.figures import Figure, ordered
 from penstock_lab.experiment.needs import require_port, require_queries
 from penstock_lab.experiment.plot import over_time, picture, spread
 from penstock_lab.experiment.suite import Suite
@@ -27,11 +27,11 @@ from penstock_lab.experiment.table import (
     value,
     with_range,
 )
-from penstock_lab.suites.deadlines_cells import BURST_S, Cell, Plan, plan_of
+from penstock_lab.suites.deadlines_cells import BURST_S, SHOCKS, Cell, Plan, plan_of
 from penstock_lab.suites.deadlines_figures import NOT_BACK, figures, singles
 from penstock_lab.suites.deadlines_runs import Record, for_file, runs
 
-SHOCKS = ("burst.", "backlog.", "beside.")
+SHOCK_NAMES = tuple(f"{shock}." for shock in SHOCKS)
 BURST_WORDS = (
     "burst: ten times the rate for 5 s; back_s: from its end to the last batch over the deadline, "
     "or over the longest of the calm before, if that was more; * not back by the end of the run"
@@ -78,7 +78,7 @@ def show(
     for figure in figures:
         if figure.name.endswith(".sustained_per_s"):
             console.print(figure_line(figure), soft_wrap=True)
-    shocks = [figure for figure in figures if figure.name.startswith(SHOCKS)]
+    shocks = [figure for figure in figures if figure.name.startswith(SHOCK_NAMES)]
     if shocks:
         console.print(shocks_table(plan, shocks))
         for sentence in SHOCK_WORDS:
@@ -99,7 +99,8 @@ def shocks_table(plan: Plan, shocks: Sequence[Figure]) -> Table:
     """A row for each figure, a column for each mode; * where it was not back by the end."""
     table = bare_table(f"shocks, with a deadline of {plan.longest_s:g} s")
     table.add_column("figure", no_wrap=True)
-    for mode in plan.shock_modes:
+    modes = ordered(mode for _, mode in plan.shock_runs)
+    for mode in modes:
         table.add_column(mode, justify="right", no_wrap=True)
     texts: dict[str, dict[str, str]] = {}
     for figure in shocks:
@@ -107,7 +108,7 @@ def shocks_table(plan: Plan, shocks: Sequence[Figure]) -> Table:
         star = "*" if NOT_BACK in str(figure) else ""
         texts.setdefault(f"{shock}.{key}", {})[mode] = f"{figure.value:,.{figure.places}f}{star}"
     for name, by_mode in texts.items():
-        table.add_row(name, *(by_mode.get(mode, "-") for mode in plan.shock_modes))
+        table.add_row(name, *(by_mode.get(mode, "-") for mode in modes))
     return table
 
 

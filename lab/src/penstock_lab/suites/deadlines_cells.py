@@ -20,6 +20,12 @@ HURRY = "asap"
 QUICK_MODES = (*BASELINES, OURS, "db-rdas", HURRY)
 HIGH_SHARE, LOW_SHARE, SPARE_SHARE, BURST_SHARE = 0.9, 0.1, 0.7, 0.3
 """Of the rate that holds: high and low traffic, with spare, and around a burst."""
+SHOCKS = {
+    # Who is compared: what a user in a hurry runs meets a backlog as any fixed trigger does.
+    "burst": ("sb-fair", HURRY, OURS),
+    "backlog": (HURRY, OURS),
+    "beside": ("sb-fair", OURS),
+}
 BURST_S = 5.0
 CORES = 2
 BESIDE_S = (1.0, 10.0)
@@ -59,8 +65,9 @@ PROCESSES: dict[str, tuple[str, dict[str, str]]] = {
     # The system it starts from, and how its scheduler is set.
     "fifo": ("penstock", {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}),
     "fair": ("penstock", {"spark.scheduler.mode": "FAIR", "spark.penstock.schedule": "spark"}),
-    "edf": ("penstock", {"spark.scheduler.mode": "FAIR", "spark.penstock.schedule": "edf"}),
-    "rdas": ("penstock", {"spark.scheduler.mode": "FAIR", "spark.penstock.schedule": "rdas"}),
+    # A session sets the mode that these need.
+    "edf": ("penstock", {"spark.penstock.schedule": "edf"}),
+    "rdas": ("penstock", {"spark.penstock.schedule": "rdas"}),
     "tuned": ("tuned", {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}),
 }
 MODES = {
@@ -134,7 +141,7 @@ class Plan(msgspec.Struct, frozen=True):
     rate: int | None = None
     """The rate of high traffic, where it is given."""
     spare_repeats: int = 1
-    shocks: tuple[str, ...] = ("burst", "backlog", "beside")
+    shocks: tuple[str, ...] = tuple(SHOCKS)
     backlog_rows: int = 1_000_000
     burst_after_s: float = 20.0
     cores: int = CORES
@@ -174,6 +181,7 @@ class Plan(msgspec.Struct, frozen=True):
             rate,
             warm_up_s,
             self.measured_s(deadline_s),
+            tail_s=deadline_s,
             event_speed=self.event_speed,
             traffic=TRAFFIC[traffic][0],
             stall_s=4 * deadline_s + 15.0,
@@ -184,9 +192,13 @@ class Plan(msgspec.Struct, frozen=True):
         """Mode and deadline of every run of a repeat at one kind of traffic."""
         return [(mode, bound) for mode in self.modes for bound in self.deadlines_of(mode)]
 
+    def shock_modes(self, shock: str) -> tuple[str, ...]:
+        return tuple(mode for mode in SHOCKS[shock] if mode in self.modes)
+
     @property
-    def shock_modes(self) -> tuple[str, ...]:
-        return tuple(mode for mode in ("sb-fair", HURRY, OURS) if mode in self.modes)
+    def shock_runs(self) -> list[tuple[str, str]]:
+        """Shock and mode of every run that has one."""
+        return [(shock, mode) for shock in self.shocks for mode in self.shock_modes(shock)]
 
     @property
     def steps(self) -> int:
@@ -194,22 +206,22 @@ class Plan(msgspec.Struct, frozen=True):
         tries = len(self.searched) * self.search.tries_max if self.search else 0
         spare = self.spare_repeats * len(self.deadlines_s) * (OURS in self.modes)
         compared = len(self.compared_runs) * len(self.traffics) * self.repeats
-        return tries + compared + spare + len(self.shocks) * len(self.shock_modes)
+        return tries + compared + spare + len(self.shock_runs)
 
     @property
     def minutes(self) -> float:
         """About how long it takes where nothing has to be repeated."""
         each_s = self.warm_up_s + self.around_s
-        compared_s = sum(each_s + self.measured_s(bound) for _, bound in self.compared_runs)
+        compared_s = sum(each_s + self.measured_s(bound) + bound for _, bound in self.compared_runs)
         total = compared_s * len(self.traffics) * self.repeats
         if self.search is not None:
             tries = len(self.searched) * self.search.tries_max
-            total += tries * (each_s + self.measured_s(self.longest_s))
+            total += tries * (each_s + self.measured_s(self.longest_s) + self.longest_s)
         if OURS in self.modes:
-            spare_s = sum(each_s + self.measured_s(bound) for bound in self.deadlines_s)
+            spare_s = sum(each_s + self.measured_s(bound) + bound for bound in self.deadlines_s)
             total += self.spare_repeats * spare_s
         shock_s = each_s + self.measured_s(self.longest_s) + self.burst_after_s
-        total += len(self.shocks) * len(self.shock_modes) * shock_s
+        total += len(self.shock_runs) * shock_s
         processes = {MODES[mode].process for mode in self.modes}
         first_s = self.start_s + self.first_warm_up_s - self.warm_up_s
         return (total + len(processes) * first_s) / 60

@@ -114,6 +114,7 @@ def simulated_batch(span: Span) -> dict[str, float]:
         "rows": span.rows,
         "planning_ms": span.planning_ms,
         "core_ms": span.tasks_ms,
+        "queued_ms": span.queued_ms,
     }
 
 
@@ -157,9 +158,8 @@ def runs(plan: Plan, folder: Path, _tell: Tell, opening: Open = rig) -> Steps[Re
         if OURS in plan.modes:
             yield from _with_spare(plan, seats, round(own * SPARE_SHARE), retries)
         shocks = {"burst": _burst, "backlog": _backlog, "beside": _beside}
-        for name in plan.shocks:
-            for mode in plan.shock_modes:
-                yield shocks[name](plan, seats, mode, round(rate / HIGH_SHARE * BURST_SHARE))
+        for shock, mode in plan.shock_runs:
+            yield shocks[shock](plan, seats, mode, round(rate / HIGH_SHARE * BURST_SHARE))
 
 
 def rate_of(held: dict[str, int], plan: Plan) -> int:
@@ -281,6 +281,7 @@ def _burst(plan: Plan, seats: Seats, mode: str, rate: int) -> Step[Record]:
             burst_s=BURST_S,
             # The next burst would come where the run ends, or later.
             measure_s=calm_s + BURST_S + min(plan.burst_after_s, warm_up_s + calm_s),
+            tail_s=0.0,
             stall_s=120.0,
         )
         return _recorded(
@@ -300,6 +301,7 @@ def _backlog(plan: Plan, seats: Seats, mode: str, rate: int) -> Step[Record]:
             parts=(MODES[mode].part(BACKLOG_QUERY, plan.longest_s),),
             backlog_rows=plan.backlog_rows,
             measure_s=plan.measured_s(plan.longest_s) + plan.burst_after_s,
+            tail_s=0.0,
             stall_s=120.0,
         )
         cell = Cell(ALL, plan.longest_s, "backlog")
