@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.client import Client
 from penstock.testing import delayed_store
+from support.servers.played_admission import PlayedAdmission
 from support.servers.processes import QUICK_START, ServerProcess
 from support.spark.failpoints import Points
 
@@ -79,3 +80,9 @@ def fresh() -> Callable[[str], str]:
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> str:
     return str(tmp_path / "checkpoint")
+
+
+@pytest.fixture
+def admission(server: ServerProcess) -> Iterator[PlayedAdmission]:
+    with PlayedAdmission(server.url) as played:
+        yield played

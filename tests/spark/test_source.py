@@ -297,7 +297,7 @@ def test_an_unknown_stream_is_named(spark: SparkSession) -> None:
         ("failOnDataLoss", "perhaps", "it takes true or false"),
         ("retrySeconds", "soon", "retrySeconds is 'soon'; it takes a whole number not below 0"),
         ("startingOffsets", "earliest", "not an option"),
-        ("deadline", "200 ms", "deadline is not supported by this version"),
+        ("deadline", "soon", "deadline is 'soon'; it takes a time above 0"),
     ],
 )
 def test_a_bad_option_is_said_in_a_sentence(

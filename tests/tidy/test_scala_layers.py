@@ -16,10 +16,16 @@ SOURCES = ROOT / "jvm" / "src"
 ENTRIES = {"PenstockExtensions", "PenstockPlugin", "PenstockProvider"}
 
 IN_SPARK = "org.apache.spark.sql."
+# Packages of Spark's own, in which some classes are ours.
+SHARED = {
+    f"{IN_SPARK}execution.streaming.state": "spark.state",
+    "org.apache.spark.scheduler": "spark.scheduler",
+}
 PACKAGES = {
     f"{IN_SPARK}penstock": "spark",
+    f"{IN_SPARK}penstock.admission": "spark.admission",
     f"{IN_SPARK}penstock.gate": "spark.gate",
-    f"{IN_SPARK}execution.streaming.state": "spark.state",
+    **SHARED,
 }
 
 # A package may import itself, what stands here, and nothing else of ours.
@@ -29,8 +35,10 @@ MAY_IMPORT = {
     "words": set(),
     "wire": set(),
     "settings": {"words"},
-    "spark": {"words"},
+    "spark": {"words", "schedule", "spark.scheduler"},
     "client": BASE,
+    "schedule": {"words", "settings"},
+    "spark.scheduler": {"schedule"},
     "checkpoint.location": {"words", "settings"},
     "observe": {"client", "wire"},
     "commit": {"words", "settings"},
@@ -41,18 +49,24 @@ MAY_IMPORT = {
         *("client", "words", "wire", "observe", "commit", "commit.driver", "commit.executor")
     },
     "query": {*BASE, "client", "spark", "observe", "commit.driver", "commit.jvm"},
-    "source": {*BASE, "client", "spark", "query", "observe"},
+    "admission": {*BASE, "client", "spark", "query", "observe", "commit.jvm"},
+    "source": {*BASE, "client", "spark", "query", "observe", "admission"},
     "sink": {*BASE, "client", "spark", "query"},
     "spark.state": {"words", "settings", "spark", "checkpoint.location", *COMMIT},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
+    "spark.admission": {*BASE, "spark", "admission"},
     "checkpoint": {
         *BASE,
         *("client", "spark", "spark.state", "checkpoint.location", "query"),
         *COMMIT,
     },
-    "plugin": {*BASE, *COMMIT, "client", "spark", "source", "sink"},
-    "entry": {*BASE, "client", "spark", "spark.gate", "plugin"},
-    "testing": {*BASE, "commit", "commit.driver"},
+    "plugin": {
+        *BASE,
+        *COMMIT,
+        *("client", "schedule", "source", "sink", "spark", "spark.scheduler"),
+    },
+    "entry": {*BASE, "client", "spark", "spark.gate", "spark.admission", "plugin"},
+    "testing": {*BASE, "commit", "commit.driver", "schedule", "spark.scheduler"},
 }
 
 
@@ -95,9 +109,9 @@ def layer_of(name: str) -> str | None:
         package, _, last = package.rpartition(".")
     if package == "penstock":
         return "entry" if last in ENTRIES else "words"
-    if package == f"{IN_SPARK}execution.streaming.state":
+    if package in SHARED:
         ours = {source.path.stem for source in sources() if source.package == package}
-        return "spark.state" if last in ours else None
+        return SHARED[package] if last in ours else None
     if package.startswith((f"{IN_SPARK}penstock", "penstock.")):
         return PACKAGES.get(package, package.removeprefix("penstock."))
     return None

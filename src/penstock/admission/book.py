@@ -6,132 +6,87 @@ Pure: time is passed in, as milliseconds of one monotonic clock; only its method
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import msgspec
 
 from penstock.admission.arrivals import Arrivals
+from penstock.admission.auto_deadline import AutoDeadline
+from penstock.admission.cuts import Batch, DecisionLine, OpenCut, Totals
 from penstock.admission.decision import Cut, Decision, Wait
 from penstock.admission.estimate.cost import BatchCost, BatchReport, Estimator
 from penstock.admission.estimate.ours import OurEstimator
 from penstock.admission.estimate.papers import LmStreamEstimator, ZStreamEstimator
 from penstock.admission.estimate.quantile import RecentValues
+from penstock.admission.load import OtherQuery
 from penstock.admission.offer import Offer
-from penstock.admission.terms import Terms
+from penstock.admission.terms import PolicyName, Terms
+
+__all__ = ["Batch", "BatchCost", "BatchReport", "OpenCut", "QueryBook"]
 
 CUTS_MAX = 8
 DECISIONS_MAX = 64
 HISTORY_MAX = 256
-PREDICTIONS_UNTIL_EXPIRY = 10.0
-"""An open cut counts no longer once this many times its prediction has passed."""
-EXPIRY_MS_MIN = 10_000.0
 WAITING_HIGH = 0.9
+SHARE_MEMORY = 0.9
 
 
-class Batch(msgspec.Struct, frozen=True):
-    """The contents of a batch that was cut: sizes as far as known, the age of its oldest row."""
-
-    rows: int | None
-    bytes: int | None
-    oldest_age_ms: float
-    cores: int = 1
-    has_data: bool = True
-
-
-@dataclass
-class OpenCut:
-    """A cut whose batch is not known to be visible, or whose cost is not told yet.
-
-    `is_queued`: its tasks may still want cores. `ends` are the positions by stream that its marker
-    will have.
-    """
-
-    number: int
-    at_ms: float
-    batch: Batch
-    decision: Cut
-    deadline_ms: float | None
-    predictions: dict[str, float]
-    ends: dict[str, int] = field(default_factory=dict)
-    is_queued: bool = True
-    report: BatchReport | None = None
-    visible_ms: float | None = None
-
-    def expires_at_ms(self) -> float:
-        predicted_ms = self.decision.predicted_ms or 0.0
-        return self.at_ms + max(PREDICTIONS_UNTIL_EXPIRY * predicted_ms, EXPIRY_MS_MIN)
-
-
-class DecisionLine(msgspec.Struct, frozen=True):
-    """A decision as it is kept for `explain`; measurements are filled in when they come."""
-
-    at_ms: float
-    is_cut: bool
-    reason: str
-    rows: int | None
-    bytes: int | None
-    oldest_age_ms: float
-    cut: int | None = None
-    predicted_ms: float | None = None
-    left_ms: float | None = None
-    measured_ms: float | None = None
-    until_ms: float | None = None
-
-
-class Totals(msgspec.Struct):
-    """Counts of a query since the server started."""
-
-    batches: int = 0
-    batches_late: int = 0
-    rows: int = 0
-    cuts: int = 0
-    cuts_expired: int = 0
-    questions: int = 0
-
-
-@dataclass
 class QueryBook:
-    """All that is known of one query. `deadline_ms` is the one in force: that of an operator, of
-    the terms, of its share in a chain, or the one that `auto` found."""
+    """All that is known of one query. Cuts are numbered from `first_cut`; a server that starts anew
+    begins higher than it ever came, so that reports of old cuts are known as such."""
 
-    query: str
-    terms: Terms
-    name: str | None = None
-    application: str = ""
-    instance: int | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        query: str,
+        terms: Terms,
+        *,
+        name: str | None = None,
+        application: str = "",
+        instance: int | None = None,
+        first_cut: int = 1,
+    ) -> None:
+        self.query = query
+        self.terms = terms
+        self.name = name
+        self.application = application
+        self.instance = instance
         self.ours = OurEstimator()
         self.zstream = ZStreamEstimator()
         self.lmstream = LmStreamEstimator()
+        self.estimators: dict[str, Estimator] = {
+            "ours": self.ours,
+            "zstream": self.zstream,
+            "lmstream": self.lmstream,
+        }
+        self.errors = {estimator: RecentValues() for estimator in self.estimators}
         self.arrivals = Arrivals()
+        self.auto = AutoDeadline()
         self.cuts: OrderedDict[int, OpenCut] = OrderedDict()
         self.decisions: deque[DecisionLine] = deque(maxlen=DECISIONS_MAX)
         self.costs: deque[BatchCost] = deque(maxlen=HISTORY_MAX)
         self.latencies_ms: deque[float] = deque(maxlen=HISTORY_MAX)
         self.slack_ms = RecentValues()
         self.waiting_ms = RecentValues()
-        self.errors = {name: RecentValues() for name in ("ours", "zstream", "lmstream")}
         self.totals = Totals()
         self.last_cut_at_ms: float | None = None
         self.planned: Wait | None = None
-        self.chain_deadline_ms: float | None = None
         self.operator_deadline_ms: float | None = None
-        self.auto_deadline_ms: float | None = None
+        self.chain_deadline_ms: float | None = None
+        self.cores = 1
         self.core_share = 0.0
         self.is_late = False
-        self._next_cut = 1
-        self._shared_at_ms: float | None = None
-
-    @property
-    def estimators(self) -> dict[str, Estimator]:
-        """The estimators by name; all learn from the same batches."""
-        return {"ours": self.ours, "zstream": self.zstream, "lmstream": self.lmstream}
+        self._next_cut = first_cut
+        self._cost_at_ms: float | None = None
+        self._learned: deque[int] = deque(maxlen=HISTORY_MAX)
+        self._for_others: OtherQuery | None = None
 
     @property
     def deadline_ms(self) -> float | None:
-        """The deadline in force."""
-        own = self.operator_deadline_ms or self.terms.deadline_ms or self.auto_deadline_ms
+        """The deadline in force: that of an operator, else of the terms, else the one that `auto`
+        has found; in a chain, no later than the query's part of the whole."""
+        own = self.operator_deadline_ms or self.terms.deadline_ms
+        if own is None and self.terms.policy is PolicyName.AUTO:
+            own = self.auto.deadline_ms
         if own is None or self.chain_deadline_ms is None:
             return own
         return min(own, self.chain_deadline_ms)
@@ -145,35 +100,56 @@ class QueryBook:
         """The time that jobs of this query waited for cores, at a high quantile."""
         return self.waiting_ms.quantile(WAITING_HIGH)
 
-    # Events
+    def for_others(self) -> OtherQuery:
+        """This query as the others of its application reckon with it."""
+        if self._for_others is None:
+            self._for_others = self._seen_by_others()
+        return self._for_others
+
+    # Events. Each changes what others see.
 
     def asked(self, offer: Offer, now_ms: float) -> None:
         """A new question: the batch before it has left the stream's thread."""
         self.totals.questions += 1
+        self.cores = offer.cores
         for cut in self.cuts.values():
             cut.is_queued = False
+        self._for_others = None
         self.expire(now_ms)
+        self.offered(offer, now_ms)
+
+    def offered(self, offer: Offer, now_ms: float) -> None:
+        """So much waits now; told at every look, so that the rate of arrivals is known."""
         self.arrivals.waiting(offer.rows, now_ms)
 
     def decided(self, decision: Decision, offer: Offer, now_ms: float) -> None:
         """Keep a decision for `explain`; a wait that follows a wait replaces it."""
-        line = DecisionLine(
-            now_ms, isinstance(decision, Cut), decision.reason, offer.rows, offer.bytes,
-            offer.oldest_age_ms,
-        )  # fmt: skip
-        if isinstance(decision, Wait):
-            self.planned = decision if offer.has_data else None
-            line = msgspec.structs.replace(line, until_ms=decision.until_ms)
-            if self.decisions and not self.decisions[-1].is_cut:
-                self.decisions.pop()
-        else:
-            line = msgspec.structs.replace(
-                line, predicted_ms=decision.predicted_ms, left_ms=decision.left_ms
+        self.totals.decisions += 1
+        is_cut = isinstance(decision, Cut)
+        if not is_cut and self.decisions and not self.decisions[-1].is_cut:
+            self.decisions.pop()
+        self.decisions.append(
+            DecisionLine(
+                now_ms,
+                is_cut,
+                decision.reason,
+                offer.rows,
+                offer.bytes,
+                offer.oldest_age_ms,
+                predicted_ms=decision.predicted_ms if isinstance(decision, Cut) else None,
+                left_ms=decision.left_ms if isinstance(decision, Cut) else None,
+                until_ms=None if isinstance(decision, Cut) else decision.until_ms,
             )
-        self.decisions.append(line)
+        )
+        self.planned = decision if isinstance(decision, Wait) and offer.has_data else None
+        self._for_others = None
 
     def cut_made(
-        self, decision: Cut, batch: Batch, now_ms: float, ends: dict[str, int] | None = None
+        self,
+        decision: Cut,
+        batch: Batch,
+        now_ms: float,
+        ends: Mapping[str, int] | None = None,
     ) -> int:
         """Open a cut for a batch that begins now, and give its number."""
         number, self._next_cut = self._next_cut, self._next_cut + 1
@@ -182,12 +158,12 @@ class QueryBook:
             for name, estimator in self.estimators.items()
             if (predicted := estimator.predict(batch.rows, batch.bytes, batch.cores)) is not None
         }
-        if decision.predicted_ms is not None:
-            predictions["ours"] = decision.predicted_ms
+        if "ours" in predictions:
+            predictions["ours"] += self.waiting_ms.quantile(0.5)
         self.cuts[number] = OpenCut(
             number, now_ms, batch, decision, self.deadline_ms, predictions, dict(ends or {})
         )
-        while len(self.cuts) > CUTS_MAX:
+        if len(self.cuts) > CUTS_MAX:
             self.cuts.popitem(last=False)
             self.totals.cuts_expired += 1
         self.totals.cuts += 1
@@ -197,75 +173,91 @@ class QueryBook:
             self.decisions[-1] = msgspec.structs.replace(
                 self.decisions[-1], cut=number, rows=batch.rows, bytes=batch.bytes
             )
+        self._for_others = None
         return number
 
     def reported(self, report: BatchReport, now_ms: float) -> BatchCost | None:
-        """A finished batch as the driver measured it: its cost, once its time is known too."""
-        cut = self.cuts.get(report.cut)
-        if cut is None:
-            return None
-        cut.report, cut.is_queued = report, False
-        if report.visible_ms is not None and cut.visible_ms is None:
-            cut.visible_ms = report.visible_ms
-        return self._closed(cut, now_ms)
+        """A finished batch as the driver measured it: its cost, if its time is known by now.
 
-    def marked(self, ends: dict[str, int], at_ms: float) -> BatchCost | None:
-        """A marker with these positions was appended at `at_ms`: the first cut that ends there is
-        visible."""
+        A report that was heard before changes nothing. One of a batch that this book did not cut,
+        such as one without data or one that an earlier server cut, counts if it has its time.
+        """
+        cut = self.cuts.get(report.cut)
+        if cut is not None and report.has_data:
+            cut.report, cut.is_queued = report, False
+            if report.visible_ms is not None and cut.visible_ms is None:
+                cut.visible_ms = report.visible_ms
+            return self._closed(cut, now_ms)
+        if report.visible_ms is None or (report.has_data and report.cut in self._learned):
+            return None
+        cost = msgspec.convert(msgspec.structs.asdict(report), BatchCost)
+        self.batch_done(cost, now_ms)
+        return cost
+
+    def marked(self, ends: Mapping[str, int], at_ms: float) -> OpenCut | None:
+        """A marker with these positions became durable at `at_ms`: the first cut that ends there
+        is visible, and its cost is learned once it is reported."""
         for cut in self.cuts.values():
             if cut.visible_ms is None and cut.ends and cut.ends.items() <= ends.items():
                 cut.visible_ms = max(at_ms - cut.at_ms, 0.0)
                 cut.is_queued = False
-                return self._closed(cut, at_ms)
+                self._for_others = None
+                self._closed(cut, at_ms)
+                return cut
         return None
 
     def batch_done(self, cost: BatchCost, now_ms: float) -> None:
-        """Learn from a finished batch, whether this book cut it or an earlier server did."""
+        """Learn from a finished batch, whoever cut it."""
+        self._learned.append(cost.cut)
         self.costs.append(cost)
         for estimator in self.estimators.values():
             estimator.learn(cost)
-        self.waiting_ms.add(cost.queued_ms)
-        self._share_cores(cost, now_ms)
+        if cost.has_data:
+            self.waiting_ms.add(cost.queued_ms)
+        if self._cost_at_ms is not None and now_ms > self._cost_at_ms:
+            share = min(cost.core_ms / (now_ms - self._cost_at_ms), float(max(cost.cores, 1)))
+            self.core_share = SHARE_MEMORY * self.core_share + (1 - SHARE_MEMORY) * share
+        self._cost_at_ms = now_ms
+        self._for_others = None
 
     def expire(self, now_ms: float) -> None:
         """Forget cuts of which nothing was heard for ten times their prediction."""
-        for number in [n for n, cut in self.cuts.items() if now_ms >= cut.expires_at_ms()]:
+        expired = [number for number, cut in self.cuts.items() if now_ms >= cut.expires_at_ms]
+        for number in expired:
             del self.cuts[number]
             self.totals.cuts_expired += 1
+            self._for_others = None
 
     def run_started(self, instance: int | None) -> None:
         """Another run of the query: cuts of the one before it are void."""
         self.instance = instance
         self.cuts.clear()
-        self.planned = None
+        self.planned = self.last_cut_at_ms = None
+        self._for_others = None
 
     def terms_changed(self, terms: Terms) -> None:
         """Other terms from the query itself; what an operator has set stays in force."""
         self.terms = terms
+        self._for_others = None
+
+    def operator_set(self, deadline_ms: float | None) -> None:
+        """A deadline from an operator, which goes before the query's own; None takes it back."""
+        self.operator_deadline_ms = deadline_ms
+        self._for_others = None
 
     def _closed(self, cut: OpenCut, now_ms: float) -> BatchCost | None:
-        """Learn from a cut once both its time and its cost are known."""
-        if cut.report is None or cut.visible_ms is None:
-            return None
-        del self.cuts[cut.number]
-        report, batch = cut.report, cut.batch
-        cost = BatchCost(
-            cut.number, cut.visible_ms,
-            batch.rows if report.rows is None else report.rows,
-            batch.bytes if batch.bytes is not None else report.bytes,
-            report.has_data, min(report.queued_ms, cut.visible_ms), report.planning_ms,
-            report.core_ms, report.longest_task_ms, report.tasks, batch.cores,
-        )  # fmt: skip
-        self._measure(cut, cost)
-        self.batch_done(cost, now_ms)
+        cost = cut.cost()
+        if cost is not None:
+            del self.cuts[cut.number]
+            self._measure(cut, cost)
+            self.batch_done(cost, now_ms)
         return cost
 
     def _measure(self, cut: OpenCut, cost: BatchCost) -> None:
         """Compare a batch with its deadline and with its predictions."""
-        if not cost.has_data:
-            return
         latency_ms = cut.batch.oldest_age_ms + cost.visible_ms
         self.latencies_ms.append(latency_ms)
+        self.auto.measured(latency_ms)
         self.totals.batches += 1
         self.totals.rows += cost.rows or 0
         if cut.deadline_ms is not None:
@@ -278,9 +270,34 @@ class QueryBook:
             if line.cut == cut.number:
                 self.decisions[index] = msgspec.structs.replace(line, measured_ms=cost.visible_ms)
 
-    def _share_cores(self, cost: BatchCost, now_ms: float) -> None:
-        """Keep the number of cores that this query has busy on average, over some ten batches."""
-        if self._shared_at_ms is not None and now_ms > self._shared_at_ms:
-            share = cost.core_ms / (now_ms - self._shared_at_ms)
-            self.core_share += 0.1 * (min(share, float(cost.cores)) - self.core_share)
-        self._shared_at_ms = now_ms
+    def _seen_by_others(self) -> OtherQuery:
+        cut, planned = self.open_cut, self.planned
+        other = OtherQuery(
+            self.query,
+            self.terms.importance,
+            self.deadline_ms,
+            self.ours.usual_ms(),
+            self.core_share,
+            self.is_late,
+        )
+        if cut is not None:
+            left_ms = cut.decision.left_ms
+            other = msgspec.structs.replace(
+                other,
+                is_open=True,
+                open_core_ms=cut.decision.core_ms,
+                open_at_ms=cut.at_ms,
+                open_predicted_ms=cut.decision.predicted_ms or 0.0,
+                open_until_ms=cut.expires_at_ms,
+                open_deadline_at_ms=None if left_ms is None else cut.at_ms + left_ms,
+                open_task_ms=cut.decision.longest_task_ms,
+                zstream_ms=cut.predictions.get("zstream", 0.0),
+            )
+        if planned is not None:
+            other = msgspec.structs.replace(
+                other,
+                planned_at_ms=planned.until_ms,
+                planned_core_ms=planned.core_ms,
+                planned_deadline_at_ms=planned.deadline_at_ms,
+            )
+        return other

@@ -13,7 +13,8 @@ class Cut(msgspec.Struct, frozen=True):
 
     `predicted_ms` is cut to visible as far as it can be told; `left_ms` the time left to the
     deadline of the oldest row, negative if that has passed, None without a deadline; `core_ms` the
-    predicted core-time; `weight` is the share of cores under `rdas`, in (0, 1].
+    predicted core-time; `weight` is the share of cores under `rdas`, in (0, 1]. `is_below_floor`:
+    no batch has been as fast as the deadline asks for.
     """
 
     reason: str
@@ -24,19 +25,21 @@ class Cut(msgspec.Struct, frozen=True):
     weight: float = 1.0
     core_ms: float = 0.0
     longest_task_ms: float = 0.0
+    is_below_floor: bool = False
 
 
 class Wait(msgspec.Struct, frozen=True):
     """No batch before `until_ms` on the caller's monotonic clock, if nothing new arrives.
 
     `core_ms` and `deadline_at_ms` are those of the batch that is planned for then: other queries
-    reckon with it.
+    reckon with it. `gives_way`: it waits for another query, whose end is the moment to look again.
     """
 
     until_ms: float
     reason: str
     core_ms: float = 0.0
     deadline_at_ms: float | None = None
+    gives_way: bool = False
 
 
 Decision = Cut | Wait

@@ -16,9 +16,14 @@ class Watch:
         self._held = held
         self._deadline = deadline
         self._event = asyncio.Event()
+        self._is_urgent = False
+        self._ignores_news = False
 
-    def wake(self) -> None:
-        self._event.set()
+    def wake(self, *, is_urgent: bool = False) -> None:
+        """End the wait; unless it is urgent, not before the moment from which news count."""
+        if is_urgent or not self._ignores_news:
+            self._is_urgent = self._is_urgent or is_urgent
+            self._event.set()
 
     async def wait(self) -> bool:
         """True when there may be something new; False when time is up or the server stops."""
@@ -32,12 +37,31 @@ class Watch:
         self._event.clear()
         return not self._held.released
 
+    async def wait_between(self, news_from_s: float, until_s: float) -> None:
+        """Wait for `until_s` seconds at most. News end the wait, but not within the first
+        `news_from_s` seconds: those end it then, and only once, however many come."""
+        loop = asyncio.get_running_loop()
+        news_at, until = loop.time() + news_from_s, loop.time() + until_s
+        try:
+            while not self._held.released and (left := until - loop.time()) > 0:
+                try:
+                    await asyncio.wait_for(self._event.wait(), left)
+                except TimeoutError:
+                    return
+                self._event.clear()
+                if self._is_urgent or loop.time() >= news_at:
+                    return
+                self._ignores_news, until = True, min(until, news_at)
+        finally:
+            self._is_urgent = self._ignores_news = False
+
 
 class Held:
     """All held requests of a server, by stream. Lives on one event loop."""
 
     def __init__(self) -> None:
         self._watches: dict[StreamName, set[Watch]] = {}
+        self._all: set[Watch] = set()
         self._loop = asyncio.get_running_loop()
         self.released = False
 
@@ -46,11 +70,13 @@ class Held:
         """Register before looking, so that nothing between the look and the wait is missed."""
         names = set(streams)
         watch = Watch(self, self._loop.time() + wait_s)
+        self._all.add(watch)
         for name in names:
             self._watches.setdefault(name, set()).add(watch)
         try:
             yield watch
         finally:
+            self._all.discard(watch)
             for name in names:
                 watches = self._watches[name]
                 watches.discard(watch)
@@ -70,4 +96,5 @@ class Held:
     def release(self) -> None:
         """The server stops: answer every held request now, and hold none from here on."""
         self.released = True
-        self._wake(frozenset(self._watches))
+        for watch in self._all:
+            watch.wake(is_urgent=True)

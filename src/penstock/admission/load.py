@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+
+LEFT_SHARE_MIN = 0.1
+"""The share of its predicted core-time that an open batch counts with until it is known to end."""
+
+PLAN_KEPT_MS = 1_000.0
 
 
 class OtherQuery(msgspec.Struct, frozen=True):
-    """Another query of the application, as far as a decision reckons with it.
+    """A query of the application as the others reckon with it; it changes with the query's book.
 
-    `core_ms_left` and `deadline_at_ms` are of batches that are cut and not finished (None: no
-    deadline, or no such batch); `planned_…` of the batch it waits to cut. `usual_ms` is what a
-    batch of it usually takes, `core_share` the cores that it keeps busy on average. `is_late`: its
-    last batch missed the deadline, or its open one has.
+    `open_…` is of the batch that is cut and not finished: its core-time, cut, prediction and
+    deadline, on the monotonic clock; `zstream_ms` is the papers' prediction for it. `planned_…` is
+    of the batch that the query waits to cut. `usual_ms` is the usual time of its batches,
+    `core_share` the cores that it keeps busy on average. `is_late`: its last batch was.
     """
 
     query: str
@@ -19,13 +26,29 @@ class OtherQuery(msgspec.Struct, frozen=True):
     deadline_ms: float | None = None
     usual_ms: float = 0.0
     core_share: float = 0.0
-    core_ms_left: float = 0.0
-    longest_task_ms: float = 0.0
-    deadline_at_ms: float | None = None
+    is_late: bool = False
+    open_core_ms: float = 0.0
+    open_at_ms: float = 0.0
+    open_predicted_ms: float = 0.0
+    open_until_ms: float = 0.0
+    open_deadline_at_ms: float | None = None
+    open_task_ms: float = 0.0
+    zstream_ms: float = 0.0
+    is_open: bool = False
     planned_at_ms: float | None = None
     planned_core_ms: float = 0.0
     planned_deadline_at_ms: float | None = None
-    is_late: bool = False
+
+    def core_ms_left(self, now_ms: float) -> float:
+        """Core-time that its open batch still needs; 0 without one, or once that has expired."""
+        if not self.is_open or now_ms >= self.open_until_ms:
+            return 0.0
+        done = (now_ms - self.open_at_ms) / max(self.open_predicted_ms, 1.0)
+        return self.open_core_ms * max(1.0 - done, LEFT_SHARE_MIN)
+
+    def is_planned(self, now_ms: float) -> bool:
+        """Whether it waits to cut a batch; one that has let its moment pass has stopped asking."""
+        return self.planned_at_ms is not None and self.planned_at_ms >= now_ms - PLAN_KEPT_MS
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -33,11 +56,47 @@ class Load(msgspec.Struct, frozen=True):
 
     others: tuple[OtherQuery, ...] = ()
 
-    @property
-    def tightest(self) -> OtherQuery | None:
-        """The other query with the shortest deadline; None if no other one has any."""
-        with_deadline = [other for other in self.others if other.deadline_ms is not None]
-        return min(with_deadline, key=lambda other: other.deadline_ms or 0.0, default=None)
+    def waiting_ms(self, deadline_at_ms: float | None, cores: int, now_ms: float) -> float:
+        """The time that a batch cut now waits for cores, if the earliest deadline goes first.
+
+        Batches with an earlier deadline come before it, open ones and those planned for the time
+        until its deadline; of a later one at most a task that runs already.
+        """
+        before_ms = task_ms = 0.0
+        own = float("inf") if deadline_at_ms is None else deadline_at_ms
+        for other in self.others:
+            left_ms = other.core_ms_left(now_ms)
+            if left_ms > 0.0:
+                if _deadline(other.open_deadline_at_ms) <= own:
+                    before_ms += left_ms
+                else:
+                    task_ms = max(task_ms, min(other.open_task_ms, left_ms))
+            if other.is_planned(now_ms) and _deadline(other.planned_deadline_at_ms) < own:
+                before_ms += other.planned_core_ms
+        return before_ms / max(cores, 1) + task_ms
+
+    def bearable_task_ms(self) -> float | None:
+        """The longest task that no other query's deadline is broken by: half of what its deadline
+        leaves beside its usual batch, a tenth of the deadline at least; None without any."""
+        bearable = [
+            max((other.deadline_ms - other.usual_ms) / 2, other.deadline_ms / 10)
+            for other in self.others
+            if other.deadline_ms is not None
+        ]
+        return min(bearable, default=None)
+
+    def core_share(self) -> float:
+        """The cores that the other queries keep busy on average."""
+        return sum(other.core_share for other in self.others)
 
 
 NO_LOAD = Load()
+
+
+def load_beside(query: str, queries: Iterable[OtherQuery]) -> Load:
+    """The load that `query` sees: every other query of its application."""
+    return Load(tuple(other for other in queries if other.query != query))
+
+
+def _deadline(at_ms: float | None) -> float:
+    return float("inf") if at_ms is None else at_ms

@@ -40,13 +40,14 @@ class Offer(msgspec.Struct, frozen=True):
     """All sources of a query, and how it asks.
 
     `is_first`: the first question after a batch, which is never held; `must_cut`: data are not
-    withheld, whatever the policy says.
+    withheld, whatever the policy says. `schedule` is the order of tasks in force, if it was told.
     """
 
     inputs: tuple[Waiting, ...]
     cores: int
     is_first: bool = False
     must_cut: bool = False
+    schedule: str | None = None
 
     @property
     def has_data(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.admission.cut import cut_batch
 from penstock.admission.hold import Held
-from penstock.admission.question import Answer, QueryRun, Question
+from penstock.admission.question import Answer, Input, QueryRun, Question
 from penstock.admission.read_positions import Asker, ReadPositions
 from penstock.clock import Clock
 from penstock.errors import PenstockError
@@ -39,7 +39,7 @@ class AdmissionRunner:
         2. look; while there is nothing new, wait and look again.
         """
         if question.run is not None:
-            await self._hold_input(question, question.run)
+            await self.hold_input(question.run, question.input, question.source)
         streams = [question.input.stream, *(other.stream for other in question.others)]
         with self._held.watch(streams, question.wait_s) as watch:
             while True:
@@ -48,20 +48,20 @@ class AdmissionRunner:
                 if answer.has_news or not question.wait_s or not await watch.wait():
                     return answer
 
-    async def _hold_input(self, question: Question, run: QueryRun) -> None:
+    async def hold_input(self, run: QueryRun, asked: Input, source: int) -> None:
         """Hold the stream for the query from the position it asks about, durably before it is told
         to read; later, only what has moved is kept, and nobody waits for that."""
-        after = question.input.after
-        asker = Asker(run.query, run.instance, question.input.stream)
+        after = asked.after
+        asker = Asker(run.query, run.instance, asked.stream)
         with self._log.reading() as view:
             check_instance(view, run.query, run.instance)
-        if not self._positions.is_known(asker, question.source):
+        if not self._positions.is_known(asker, source):
             register = Register("query", asker.query, asker.stream, after)
             consumer: ConsumerRecord = await self._run(register)
             if after < consumer.position:
                 await self._run(MovePosition("query", asker.query, (Move(asker.stream, after),)))
-            self._positions.registered(asker, after, question.source)
-        elif (move := self._positions.asked(asker, after, question.source)) is not None:
+            self._positions.registered(asker, after, source)
+        elif (move := self._positions.asked(asker, after, source)) is not None:
             self._run_unawaited(move)
 
     async def _run(self, operation: Operation) -> Any:

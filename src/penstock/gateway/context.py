@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -12,6 +13,7 @@ import msgspec
 import pyarrow as pa
 from aiohttp import web
 
+from penstock.admission.batch_runner import BatchAdmissionRunner
 from penstock.admission.hold import Held
 from penstock.admission.runner import AdmissionRunner
 from penstock.clock import Clock
@@ -64,6 +66,10 @@ class Gateway:
         self.backups = 0
         self.schemas = StreamSchemas()
         self.admission = AdmissionRunner(log, self.held, clock)
+        self.server_id = f"{self.started_at_ms}-{os.getpid()}"
+        self.batch_admission = BatchAdmissionRunner(
+            log, self.held, clock, self.started_at_ms, self.admission.hold_input
+        )
         self.collector = Collector(log, clock)
         self._answers = LogAnswers(asyncio.get_running_loop())
         # Apart, so that whoever reads or copies much keeps nobody from appending.

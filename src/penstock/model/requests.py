@@ -146,7 +146,7 @@ class BatchAdmissionBody(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
     """The question of a query with a deadline or a policy: may its next batch begin, and how far
-    may it read each of its sources?"""
+    may it read each of its sources? `schedule` is the order of its application's tasks."""
 
     query: str
     application: str
@@ -158,7 +158,14 @@ class BatchAdmissionBody(
     is_first: bool = False
     must_cut: bool = False
     reports: Annotated[list[BatchReportBody], msgspec.Meta(max_length=1_000)] = []
+    schedule: str | None = None
     wait_ms: Number = 0
+
+
+class DeadlineBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The deadline that an operator sets for a query; null takes back what was set before."""
+
+    deadline_ms: float | None
 
 
 class WriteBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

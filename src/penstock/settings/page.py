@@ -34,8 +34,10 @@ def settings_page() -> str:
         "[docs/commit.md](commit.md)."
     )
     of_format = (
-        f"Given with `.option(NAME, VALUE)`. {_connection_options()} may be given here too, and "
-        "come before the session's. An unknown option is refused."
+        f"Given with `.option(NAME, VALUE)`. {_option_names(plugin.CONNECTION_SETTINGS)} may be "
+        "given here too, and come before the session's. An unknown option is refused. So may "
+        f"{_option_names(plugin.TERM_SETTINGS)}, and to a source of any other format as well "
+        "([docs/deadlines.md](deadlines.md))."
     )
     of_spark = (
         "Made by `penstock.session`, and by `penstock.attach` where it can, unless you have set "
@@ -73,8 +75,8 @@ def switch_table() -> Iterator[str]:
         yield f"| `{switch.name}` | {ours} | {theirs} | {made} | {switch.doc} |"
 
 
-def _connection_options() -> str:
-    names = [f"`{each.name.removeprefix(plugin.PREFIX)}`" for each in plugin.CONNECTION_SETTINGS]
+def _option_names(settings: Iterable[Setting]) -> str:
+    names = [f"`{each.name.removeprefix(plugin.PREFIX)}`" for each in settings]
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -104,6 +104,52 @@ BATCH_SWITCHES = Setting(
     "listed [below](#sparks-own-for-shorter-batches)",
     None, True,
 )  # fmt: skip
+SCHEDULE = Setting(
+    f"{PREFIX}schedule",
+    "whose tasks run first among queries with a deadline. "
+    "`edf`: the earliest deadline. `rdas`: shares of the cores, larger with less time left. "
+    "`fifo`, `fair`: as Spark's pools. `spark`: no pool of ours. All but `spark` need "
+    "`spark.scheduler.mode` `FAIR`; `penstock.session` sets both, with `edf`, where you have set "
+    "neither, and `penstock.attach` sets the mode where you have set this",
+    None, "spark", choices=("edf", "rdas", "fifo", "fair", "spark"),
+)  # fmt: skip
+
+DEADLINE = Setting(
+    f"{PREFIX}deadline",
+    "how long after its arrival a row may become visible: `800ms`, `2s`, `1.5 minutes`. Every "
+    "query started in the session has it, over whatever source; an option of one of its sources "
+    "comes before it. None: a batch begins as soon as there is data ([docs/deadlines.md](deadlines.md))",
+    None, None,
+)  # fmt: skip
+DEADLINE_FROM = Setting(
+    f"{PREFIX}deadline.from",
+    "`arrival`: a row's time counts from its arrival in the stream that the query reads. "
+    "`origin`: from the first arrival of the rows it was made from, by queries before this one",
+    None, "arrival", choices=("arrival", "origin"),
+)  # fmt: skip
+POLICY = Setting(
+    f"{PREFIX}policy",
+    "when a batch is cut and how much goes into it; none: `deadline` where there is a deadline, "
+    "else Spark's own trigger",
+    None, None,
+    choices=("asap", "fixed", "zstream", "slide", "running-mean", "deadline", "auto"),
+)  # fmt: skip
+INTERVAL = Setting(
+    f"{PREFIX}interval",
+    "time from one batch to the next under policy `fixed`, written as a deadline is",
+    None, None,
+)  # fmt: skip
+SLIDE = Setting(
+    f"{PREFIX}slide",
+    "slide of the query's windows for policy `slide`, written as a deadline is; none: that of a "
+    "`window()` in the query",
+    None, None,
+)  # fmt: skip
+IMPORTANCE = Setting(
+    f"{PREFIX}importance",
+    "number above 0: where not every deadline can be kept, queries of less importance give way",
+    None, "1.0",
+)  # fmt: skip
 
 CHECKPOINT_FILE_MANAGER = Setting(
     f"{PREFIX}checkpoint.fileManagerClass",
@@ -143,12 +189,21 @@ SESSION_SETTINGS = (
     COMMIT_PAUSE_COMPACTION,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
+    DEADLINE,
+    DEADLINE_FROM,
+    POLICY,
+    INTERVAL,
+    SLIDE,
+    IMPORTANCE,
+    SCHEDULE,
     CHECKPOINT_FILE_MANAGER,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,
 )
 # A source or sink may have a connection of its own: the option is the key without its prefix.
 CONNECTION_SETTINGS = (URL, TOKEN, TOKEN_FILE, CA, RETRY_SECONDS)
+# Any source may have terms of its own, whatever its format; named in the same way.
+TERM_SETTINGS = (DEADLINE, DEADLINE_FROM, POLICY, INTERVAL, SLIDE, IMPORTANCE)
 
 SOURCE_OPTIONS = (
     Setting(

@@ -20,6 +20,7 @@ from penstock.settings.switches import switches_for
 from penstock.spark import server_process
 from penstock.spark.installed import need_pyspark
 from penstock.spark.jar import find_jar
+from penstock.spark.scheduling import schedule_settings
 from penstock.spark.spark_conf import appended, defaults, local_cores, refuse_connect
 
 if TYPE_CHECKING:
@@ -53,8 +54,10 @@ def session(
     `master` is local[2] unless given, or unless spark-submit has one. The server is the one at
     `url`, else the one PENSTOCK_URL names, else the running one of the `data` folder (default
     ./penstock-data), else a new one over that folder, which ends with the session or the process.
-    `conf` holds further Spark settings. Raises before Spark starts if anything is missing, and
-    after it has started if the JVM has no plug-in of this version.
+    `conf` holds further Spark settings. Tasks of queries with a deadline run in the order of their
+    deadlines, unless `conf` says otherwise (`spark.penstock.schedule`, `spark.scheduler.mode`).
+    Raises before Spark starts if anything is missing, and after it has started if the JVM has no
+    plug-in of this version.
     """
     need_pyspark()
     from pyspark.sql import SparkSession
@@ -74,7 +77,7 @@ def session(
 
     server, own = _server(url, token, ca, data)
     try:
-        _attach(builder, _named(server), starts_jvm=not jvm.is_running())
+        _attach(builder, _named(server), is_session=True)
         # The JVM runs before the token is among the builder's options, which PySpark puts on its
         # command line.
         jvm.launch(_options(builder))
@@ -112,7 +115,7 @@ def attach(
     from penstock.spark import jvm
 
     server = _known_server(url, token, ca, data)
-    _attach(builder, {} if server is None else _named(server), starts_jvm=False)
+    _attach(builder, {} if server is None else _named(server), is_session=False)
     if server is not None and jvm.is_running():
         builder.config(plugin.TOKEN.name, server.token)
     elif server is not None:
@@ -121,7 +124,7 @@ def attach(
 
 
 def _attach(
-    builder: SparkSession.Builder, connection: Mapping[str, str], *, starts_jvm: bool
+    builder: SparkSession.Builder, connection: Mapping[str, str], *, is_session: bool
 ) -> None:
     from penstock.spark import jvm
 
@@ -143,13 +146,14 @@ def _attach(
         **connection,
         **_state_store_settings(user_conf),
         **_file_manager_settings(user_conf),
+        **schedule_settings(user_conf, is_session=is_session),
     }
     cores = local_cores(user_conf.get("spark.master"), os.cpu_count() or 1)
     if user_conf.get(plugin.BATCH_SWITCHES.name, "true").lower() != "false":
         settings |= switches_for(
             user_conf,
             is_local=cores is not None,
-            starts_jvm=starts_jvm,
+            starts_jvm=is_session and not jvm.is_running(),
             has_our_commit=_has_our_commit(user_conf),
             environ=os.environ,
         )

@@ -39,7 +39,7 @@ KIND_OF_CODE = {
             *("already_marked", "unknown_entries", "entry_too_large", "request_too_large"),
             *("unknown_option", "no_stream", "bad_key", "bad_position", "no_server"),
             *("two_queries", "provider_overridden", "no_plugin", "no_file_manager", "bad_setting"),
-            *("local_folder", "other_spark", "wrong_protocol", "gapped_batches"),
+            *("local_folder", "other_spark", "wrong_protocol", "gapped_batches", "bad_terms"),
         ),
         "BadCall",
     ),

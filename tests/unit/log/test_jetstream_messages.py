@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lmdb
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,11 +38,11 @@ from penstock.log.backends.jetstream.replay import (
     log_version,
     open_operation,
 )
-from penstock.log.operations import AppendRecord, Operation, SetAux, TrimTag
+from penstock.log.operations import AppendRecord, Mark, Operation, SetAux, TrimTag
 from penstock.log.rules import Rules
 from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
-from penstock.model.ids import Lsn
+from penstock.model.ids import Lsn, StreamName
 from support.log.drafts import draft, files, make, mark, pending, rows, take
 
 ME, ELSE = b"publish1", b"publish2"
@@ -274,12 +275,34 @@ def test_a_message_that_only_a_newer_version_understands_is_not_passed_over(
     monkeypatch.delitem(codec._KINDS, "CreateStream")
     with pytest.raises(Newer, match="an operation 'CreateStream', which this server does not know"):
         stream.put(*made)
-    with pytest.raises(Newer, match="version 4, and this server reads up to 3"):
-        stream.put(Message("c", b"\x04" + made[0].body[1:]))
+    newer = codec.VERSION + 1
+    with pytest.raises(Newer, match=f"version {newer}, and this server reads up to {newer - 1}"):
+        stream.put(of_version(newer, made[0]))
 
 
-def of_version_1(message: Message) -> Message:
-    return Message(message.subject, b"\x01" + message.body[1:])
+def of_version(version: int, message: Message) -> Message:
+    return Message(message.subject, bytes([version]) + message.body[1:])
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_batch_keeps_its_origin_from_version_4_on(stream: Stream, version: int) -> None:
+    def put(operation: Operation) -> None:
+        stream.put(*(of_version(version, message) for message in stream.made(operation)))
+
+    for name in "sq":
+        put(make(name))
+    put(rows(draft(0, 1)))
+    put(take())
+    stream.at_ms += 500
+    put(pending(draft(0, 1), stream="q"))
+    marker = msgspec.structs.replace(mark(5, stream="q").marker, positions={"s": Lsn(3)})
+    put(Mark(marker))
+    view = stream.view()
+    record = view.stream(StreamName("q"))
+    assert record is not None
+    commit = view.last_commit(record)
+    assert commit is not None
+    assert commit.origin_at_ms == (commit.arrived_at_ms - 500 if version == 4 else None)
 
 
 def test_messages_of_version_1_count_until_one_of_a_later_version_and_are_passed_over_after_it(
@@ -287,16 +310,16 @@ def test_messages_of_version_1_count_until_one_of_a_later_version_and_are_passed
 ) -> None:
     (first,) = stream.made(AppendRecord(("a",), b"x"), ELSE)
     (late,) = stream.made(AppendRecord(("a",), b"y"), ELSE)
-    assert stream.put(of_version_1(first)) == [1]
+    assert stream.put(of_version(1, first)) == [1]
     assert log_version(stream.view()) == 1
     assert stream.do(AppendRecord(("b",), b"x")) == 2
-    assert log_version(stream.view()) == 3
-    assert stream.put(of_version_1(late)) == [None]
+    assert log_version(stream.view()) == codec.VERSION
+    assert stream.put(of_version(1, late)) == [None]
     assert list(stream.view().tagged("a")) == [1]
     assert stream.view().next_lsn == 4
     assert (
         f"message 3 is passed over: the server that published it, {ELSE.hex()}, is of version 1, "
-        "and the log has been of version 3 since"
+        f"and the log has been of version {codec.VERSION} since"
     ) in caplog.text
 
 

@@ -44,7 +44,8 @@ def test_every_default_keeps_its_bounds() -> None:
 
 
 def test_a_choice_has_its_default_among_the_words_it_takes() -> None:
-    for setting in (plugin.COMMIT_MODE, plugin.COMMIT_SNAPSHOTS):
+    defaults = (plugin.COMMIT_MODE, plugin.COMMIT_SNAPSHOTS, plugin.DEADLINE_FROM, plugin.SCHEDULE)
+    for setting in defaults:
         assert setting.default in setting.choices
 
 

@@ -30,6 +30,8 @@ final class Gateway private (connection: Connection, http: HttpClient) {
 
   def queries: QueryRoutes = new QueryRoutes(this)
 
+  def admission: AdmissionRoutes = new AdmissionRoutes(this)
+
   def getJson(path: String): JsonNode = json(request(path).GET())
 
   def postJson(path: String, body: JsonNode): JsonNode = json(

@@ -101,6 +101,15 @@ final class BatchRecords extends SparkListener {
     all.toString
   }
 
+  /** What a batch cost; None as long as Spark has not reported all of it. */
+  def cost(query: String, number: Long): Option[BatchCost] = synchronized {
+    for {
+      batches <- byQuery.get(query)
+      batch <- batches.get(number)
+      progress <- batch.progress
+    } yield BatchCost.of(batch, progress)
+  }
+
   /** How many batches are remembered, of all queries. */
   def size: Int = synchronized(byQuery.values.map(_.size).sum)
 

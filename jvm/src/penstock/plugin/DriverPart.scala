@@ -6,6 +6,7 @@ import java.util.{Collections, Map => JMap}
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
 import org.apache.spark.scheduler.{
+  DeadlinePool,
   SparkListener,
   SparkListenerExecutorRemoved,
   SparkListenerJobStart
@@ -15,12 +16,18 @@ import org.apache.spark.sql.penstock.{NewsChannel, SparkMembers}
 import penstock.Bug
 import penstock.commit.channel.{JavaBytes, Message, WhenOther}
 import penstock.commit.jvm.JvmResources
+import penstock.schedule.{AskedOrder, TaskOrder}
 import penstock.settings.{Connection, Keys}
 
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
 private[penstock] final class DriverPart extends DriverPlugin {
+
+  /** The order of our pool, where one is asked for: the scheduler is there only after `init`. */
+  private var pool: Option[(SparkContext, TaskOrder.Order)] = None
+
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     SparkMembers.check()
+    pool = AskedOrder.in(context.getConf.getOption).map(order => (context, order))
     keepToken(plugin.conf())
     context.addSparkListener(new SparkListener {
       override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
@@ -35,6 +42,9 @@ private[penstock] final class DriverPart extends DriverPlugin {
     JvmResources.here.releases.driverReady()
     Collections.emptyMap()
   }
+
+  override def registerMetrics(application: String, plugin: PluginContext): Unit =
+    pool.foreach { case (context, order) => DeadlinePool.addTo(context, order) }
 
   private def slimConfiguration(context: SparkContext): Unit = {
     val sources =

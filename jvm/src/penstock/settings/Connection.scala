@@ -17,14 +17,23 @@ final case class Connection(url: String, token: String, ca: Option[String], retr
 
 object Connection {
   /** Options of one source or sink come before the session's settings. */
-  def of(options: CaseInsensitiveStringMap): Connection = {
+  def of(options: CaseInsensitiveStringMap): Connection = find(options).getOrElse(
+    throw new BadCall(
+      "no_server",
+      s"there is no Penstock server in this session: start it with penstock.session(), " +
+        s"penstock.attach(builder), or set ${Keys.Url} and ${Keys.Token}"))
+
+  /** The same for a source of a query with a deadline or a policy, which may read no stream of ours. */
+  def forTerms(options: CaseInsensitiveStringMap): Connection = find(options).getOrElse(
+    throw new BadCall(
+      "no_server",
+      "a deadline or a policy is kept by a Penstock server, which says when a batch begins, and " +
+        "this session has none: start it with penstock.session(), penstock.attach(builder), or " +
+        s"set ${Keys.Url} and ${Keys.Token}"))
+
+  private def find(options: CaseInsensitiveStringMap): Option[Connection] = {
     val conf = SparkSession.active.conf
     from(key => Option(options.get(Keys.optionOf(key))).orElse(conf.getOption(key)))
-      .getOrElse(
-        throw new BadCall(
-          "no_server",
-          s"there is no Penstock server in this session: start it with penstock.session(), " +
-            s"penstock.attach(builder), or set ${Keys.Url} and ${Keys.Token}"))
   }
 
   /** The connection of a Hadoop configuration made by Spark, which holds all SQL settings. */

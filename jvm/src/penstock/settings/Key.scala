@@ -47,10 +47,10 @@ final class TextKey private[settings] (name: String, default: Option[String], re
 
 final class ChoiceKey private[settings] (
     name: String,
-    default: String,
+    default: Option[String],
     choices: Seq[String],
     refusal: String)
-    extends Key[String](name, Some(default), None, refusal) {
+    extends Key[String](name, default, None, refusal) {
   override protected def takes: String = choices.mkString(", ")
 
   override protected def parse(text: String): Option[String] = choices.find(_ == text)
@@ -83,4 +83,20 @@ final class FlagKey private[settings] (name: String, default: Boolean, refusal: 
 
   override protected def parse(text: String): Option[Boolean] =
     text.trim.toLowerCase(Locale.ROOT).toBooleanOption
+}
+
+/** A time with its unit, in milliseconds. */
+final class DurationKey private[settings] (name: String, refusal: String)
+    extends Key[Long](name, None, None, refusal) {
+  override protected def takes: String = Durations.Takes
+
+  override protected def parse(text: String): Option[Long] = Durations.parse(text)
+}
+
+final class DecimalKey private[settings] (name: String, default: Double, most: Double, refusal: String)
+    extends Key[Double](name, Some(default), None, refusal) {
+  override protected def takes: String = s"a number above 0 and not above $most"
+
+  override protected def parse(text: String): Option[Double] =
+    text.trim.toDoubleOption.filter(number => number > 0 && number <= most)
 }

@@ -28,6 +28,24 @@ object Keys {
   /** Read where a session is made, in Python; here so that it is no unknown setting. */
   val BatchSwitches: FlagKey = new FlagKey(Prefix + "batch.switches", true, BadSetting)
 
+  val Deadline: DurationKey = duration("deadline")
+  val DeadlineFrom: ChoiceKey = choice("deadline.from", "arrival", Seq("arrival", "origin"))
+  val Policy: ChoiceKey = new ChoiceKey(
+    Prefix + "policy",
+    None,
+    Seq("asap", "fixed", "zstream", "slide", "running-mean", "deadline", "auto"),
+    BadSetting)
+  val Interval: DurationKey = duration("interval")
+  val Slide: DurationKey = duration("slide")
+  val Importance: DecimalKey = new DecimalKey(Prefix + "importance", 1.0, 1000.0, BadSetting)
+
+  /** Whose tasks run first: an order of ours, or Spark's own. */
+  val Schedule: ChoiceKey =
+    choice("schedule", SparkSchedule, Seq("edf", "rdas", "fifo", "fair", SparkSchedule))
+
+  /** The value of `Schedule` that leaves Spark's scheduler as it is. */
+  def SparkSchedule: String = "spark"
+
   val CheckpointFileManager: TextKey = text("checkpoint.fileManagerClass")
 
   val LocalDir: TextKey = text("local.dir")
@@ -36,12 +54,15 @@ object Keys {
   /** The settings of the connection, which one source or sink may also have as options. */
   val ofConnection: Seq[Key[_]] = Seq(Url, Token, TokenFile, TlsCa, RetrySeconds)
 
-  val all: Seq[Key[_]] = ofConnection ++ Seq(
+  /** The terms of a query, which any source of it may also have as options. */
+  val ofTerms: Seq[Key[_]] = Seq(Deadline, DeadlineFrom, Policy, Interval, Slide, Importance)
+
+  val all: Seq[Key[_]] = ofConnection ++ ofTerms ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
     CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, BatchHadoopConf, BatchSwitches,
-    CheckpointFileManager, LocalDir, LocalMaxBytes)
+    Schedule, CheckpointFileManager, LocalDir, LocalMaxBytes)
 
-  /** The name of a setting of the connection as an option of one source or sink. */
+  /** The name of a setting of the connection or of the terms as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)
 
   private def BadSetting = "bad_setting"
@@ -63,7 +84,9 @@ object Keys {
   private def flag(name: String): FlagKey = new FlagKey(Prefix + name, false, BadSetting)
 
   private def choice(name: String, default: String, choices: Seq[String]): ChoiceKey =
-    new ChoiceKey(Prefix + name, default, choices, BadSetting)
+    new ChoiceKey(Prefix + name, Some(default), choices, BadSetting)
+
+  private def duration(name: String): DurationKey = new DurationKey(Prefix + name, BadSetting)
 }
 
 /** The options of `format("penstock")`; of several outputs each has its own `key` and `substreams`. */

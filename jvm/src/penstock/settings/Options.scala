@@ -23,7 +23,8 @@ final case class ReadOptions(
     start: Start,
     rowsMax: Option[Long],
     bytesMax: Option[Long],
-    failOnDataLoss: Boolean)
+    failOnDataLoss: Boolean,
+    terms: StatedTerms)
 
 /** What a sink was asked to do; `key` and `substreams` also shape a stream it creates. */
 final case class WriteOptions(key: Seq[String], substreams: Option[Int])
@@ -44,8 +45,8 @@ final case class ByColumn(names: Seq[String]) extends Streams {
 /** Options of `format("penstock")`, each read in this one place. */
 object Options {
   private val Known: Set[String] = {
-    val connection = Keys.ofConnection.map(key => Keys.optionOf(key.name))
-    (OptionKeys.all.map(_.name) ++ OptionKeys.ofSpark ++ connection).map(lower).toSet
+    val ofSession = (Keys.ofConnection ++ Keys.ofTerms).map(key => Keys.optionOf(key.name))
+    (OptionKeys.all.map(_.name) ++ OptionKeys.ofSpark ++ ofSession).map(lower).toSet
   }
 
   def streams(options: CaseInsensitiveStringMap): Streams =
@@ -67,16 +68,14 @@ object Options {
 
   private def refuseUnknown(options: CaseInsensitiveStringMap, more: Set[String]): Unit =
     options.keySet().forEach { key =>
-      if (key.equalsIgnoreCase("deadline")) {
-        throw new BadCall("unknown_option", "deadline is not supported by this version")
-      }
       if (!(Known ++ more).contains(lower(key))) {
         throw new BadCall(
           "unknown_option",
           s"'$key' is not an option of format(\"penstock\"); the options are " +
             "startingPosition, startingTime, maxRowsPerTrigger, maxBytesPerTrigger, " +
-            "failOnDataLoss for a source; key, substreams and outputs for a sink; and NAME.key " +
-            "and NAME.substreams for each of several outputs")
+            "failOnDataLoss, deadline, deadline.from, policy, interval, slide and importance for a " +
+            "source; key, substreams and outputs for a sink; and NAME.key and NAME.substreams for " +
+            "each of several outputs")
       }
     }
 
@@ -84,7 +83,8 @@ object Options {
     start(options),
     OptionKeys.MaxRowsPerTrigger.find(in(options)),
     OptionKeys.MaxBytesPerTrigger.find(in(options)),
-    OptionKeys.FailOnDataLoss.value(in(options)))
+    OptionKeys.FailOnDataLoss.value(in(options)),
+    StatedTerms.of(options))
 
   /** The options of the only output; of one of several, those that have its name before theirs. */
   def write(options: CaseInsensitiveStringMap, output: Option[String]): WriteOptions = {

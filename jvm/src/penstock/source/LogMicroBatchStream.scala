@@ -1,29 +1,36 @@
 // Scala because: it implements Spark's MicroBatchStream, asked for every batch.
 package penstock.source
 
+import java.util.{Map => JMap, Optional}
+
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
 import org.apache.spark.sql.penstock.{LogSource, RunningQuery}
 
 import penstock.BadCall
+import penstock.admission.{Admitted, AdmittedSource}
 import penstock.client.Gateway
 import penstock.query.QueryRuns
-import penstock.settings.{Connection, ReadOptions}
-import penstock.wire.{Admission, AdmissionRequest, StreamInfo}
+import penstock.settings.{Connection, ReadOptions, StatedTerms}
+import penstock.wire.{Admission, AdmissionRequest, BatchInput, LogInput, Share, StreamInfo}
 
 /**
  * A stream of the log as a Spark streaming source. The server decides how far a batch reads; this
  * class carries the question and the answer.
  */
 final class LogMicroBatchStream(
-    connection: Connection,
+    override val connection: Connection,
     info: StreamInfo,
     options: ReadOptions,
     checkpointLocation: String)
     extends MicroBatchStream
     with LogSource
     with SupportsTriggerAvailableNow
+    with ReportsSourceMetrics
+    with AdmittedSource
     with Logging {
 
   private val gateway = Gateway.to(connection)
@@ -83,7 +90,37 @@ final class LogMicroBatchStream(
   override def latestOffset(): Offset =
     throw new UnsupportedOperationException("latestOffset(start, limit) is the one to call")
 
-  override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
+  override def statedTerms: StatedTerms = options.terms
+
+  override def lookFrom(from: Option[Offset]): BatchInput = {
+    val after = from.getOrElse(start) match {
+      case position: Position => position.lsn
+      case recorded => positionIn(recorded)._2
+    }
+    val limit = getDefaultReadLimit
+    val until = availableNowEnd.map(math.max(_, after))
+    LogInput(info.name, after, numberAmongSources, rowsMax(limit), bytesMax(limit), until)
+  }
+
+  /** Where the batch ends; null, which says nothing, while admission withholds what is there. */
+  override def latestOffset(start: Offset, limit: ReadLimit): Offset = admitted() match {
+    case Some(Admitted(isCut, Share.LogEnd(end, latest, substreamsNow))) =>
+      saw(latest, substreamsNow)
+      if (isCut) Position(info.name, end) else null
+    case Some(_) => null
+    case None => askAlone(start, limit)
+  }
+
+  override def metrics(latestConsumed: Optional[Offset]): JMap[String, String] =
+    admissionMetrics().asJava
+
+  private def saw(latest: Long, substreamsNow: Int): Unit = {
+    latestSeen = Some(Position(info.name, latest))
+    substreams = math.max(substreams, substreamsNow)
+  }
+
+  /** As a source of a query without terms does. */
+  private def askAlone(start: Offset, limit: ReadLimit): Offset = {
     val after = start.asInstanceOf[Position].lsn
     val run = QueryRuns.logOfThisThread
     val others = if (availableNowEnd.isEmpty) polling.othersToHoldFor(run, after) else None
@@ -102,8 +139,7 @@ final class LogMicroBatchStream(
     run.foreach(_.confirmed())
     if (answer.end == after) QueryRuns.awaitCommitted()
     polling.answered(after, nothingNew = answer.end == after)
-    latestSeen = Some(Position(info.name, answer.latest))
-    substreams = math.max(substreams, answer.substreams)
+    saw(answer.latest, answer.substreams)
     Position(info.name, answer.end)
   }
 

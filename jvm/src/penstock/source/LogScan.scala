@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.StructType
 
+import penstock.admission.QueryAdmission
 import penstock.client.Gateway
 import penstock.observe.FetchTime
 import penstock.settings.{Connection, ReadOptions, Start}
@@ -20,8 +21,10 @@ final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptio
 
   override def supportedCustomMetrics(): Array[CustomMetric] = Array(new FetchTime)
 
-  override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream =
+  override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream = {
+    QueryAdmission.starting(options.terms)
     new LogMicroBatchStream(connection, info, options, checkpointLocation)
+  }
 
   override def toBatch: Batch = new Batch {
     private val start = StartPosition.resolve(Gateway.to(connection), info.name, options.start)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import msgspec
 
 FORGETTING = 0.96
+FORGETTING_AT_FIRST = 2.0
+"""The first batches of a run pay for what is compiled and loaded once, so they are forgotten
+sooner: of n values the one before counts n / (n + this), until that is `FORGETTING`."""
 OUTLIER_SCALES = 3.0
 """A value this many typical errors off the line counts less, in proportion."""
 SPREAD_MIN = 0.02
@@ -40,11 +43,12 @@ class FittedLine:
 
     def add(self, size: float, cost: float) -> None:
         weight = self._weight_of(abs(cost - self.line.at(size))) if self.values else 1.0
-        self._weight = self._weight * FORGETTING + weight
-        self._x = self._x * FORGETTING + weight * size
-        self._y = self._y * FORGETTING + weight * cost
-        self._xx = self._xx * FORGETTING + weight * size * size
-        self._xy = self._xy * FORGETTING + weight * size * cost
+        kept = min(FORGETTING, self.values / (self.values + FORGETTING_AT_FIRST))
+        self._weight = self._weight * kept + weight
+        self._x = self._x * kept + weight * size
+        self._y = self._y * kept + weight * cost
+        self._xx = self._xx * kept + weight * size * size
+        self._xy = self._xy * kept + weight * size * cost
         self.values += 1
         self.line = self._fit()
 

@@ -97,6 +97,12 @@ class OurEstimator:
         error = self._errors.quantile(HIGH)
         return middle_ms + max(error, 0.0) * math.sqrt(max(middle_ms, 1.0))
 
+    def middle_of_high(self, high_ms: float) -> float:
+        """The middle whose high time is `high_ms`: the inverse of `high`."""
+        error = max(self._errors.quantile(HIGH), 0.0)
+        root = (math.sqrt(error * error + 4 * max(high_ms, 0.0)) - error) / 2
+        return root * root
+
     def line_by_rows(self, cores: float) -> Line | None:
         """Time against rows, in the middle; None before a batch told its rows."""
         return self._by_rows.line(cores) if self._by_rows.core.values else None
@@ -104,6 +110,10 @@ class OurEstimator:
     def line_by_bytes(self, cores: float) -> Line | None:
         """Time against bytes, in the middle; None before a batch told its bytes."""
         return self._by_bytes.line(cores) if self._by_bytes.core.values else None
+
+    def core_line_by_rows(self) -> Line | None:
+        """Core-time against rows; None before a batch told its rows."""
+        return self._by_rows.core.line if self._by_rows.core.values else None
 
     def task_line_by_rows(self) -> Line | None:
         """The longest task against rows; None before a batch told its rows."""

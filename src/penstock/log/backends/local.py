@@ -12,7 +12,7 @@ import lmdb
 
 from penstock.clock import Clock
 from penstock.log.backends.keep_running import going_on
-from penstock.log.backends.outcomes import News, OnVisible
+from penstock.log.backends.outcomes import News, OnMarked, OnVisible
 from penstock.log.operations import Operation
 from penstock.log.reading.subscription import Subscription, Subscriptions
 from penstock.log.store.folder import Folder
@@ -42,6 +42,7 @@ class LocalLog(ABC):
         self._env = env
         self._tables = tables
         self._listeners: list[OnVisible] = []
+        self._marker_listeners: list[OnMarked] = []
         self._subscriptions = Subscriptions(self.reading, clock)
 
     @abstractmethod
@@ -79,6 +80,10 @@ class LocalLog(ABC):
         """Call `listener` from the writer's thread with the streams that show something new."""
         self._listeners.append(listener)
 
+    def on_marked(self, listener: OnMarked) -> None:
+        """Call `listener` from the writer's thread with every marker once it is durable."""
+        self._marker_listeners.append(listener)
+
     def _tell(self, news: News) -> None:
         """Wake who waits for what a transaction has changed; it can be read by now.
 
@@ -90,3 +95,7 @@ class LocalLog(ABC):
             for listener in self._listeners:
                 with going_on("telling of rows that are visible"):
                     listener(streams)
+        for query, payload in news.markers if self._marker_listeners else ():
+            for marker_listener in self._marker_listeners:
+                with going_on("telling of a marker"):
+                    marker_listener(query, payload)

@@ -15,11 +15,13 @@ from penstock.log.operations import Operation
 from penstock.log.plan import Plan
 from penstock.log.store.apply import Effects
 from penstock.log.store.view import StoreView
-from penstock.model.ids import BEFORE_ALL, StreamName
+from penstock.model.ids import BEFORE_ALL, QueryId, StreamName
 
 _LOG = logging.getLogger("penstock.log")
 
 OnVisible = Callable[[frozenset[StreamName]], None]
+OnMarked = Callable[[QueryId, bytes], None]
+"""Called with the query and the payload of a marker that is durable."""
 
 
 class News:
@@ -31,6 +33,7 @@ class News:
         """The last place that the transaction has filled."""
         self.streams: set[StreamName] = set()
         self.tags: set[str] = set()
+        self.markers: list[tuple[QueryId, bytes]] = []
 
     def add(self, plan: Plan) -> None:
         self.changed = True
@@ -38,6 +41,8 @@ class News:
         for entry in plan.entries:
             self.tags.update(entry.head.tags)
             self.last = max(self.last, entry.head.lsn)
+        if plan.mark is not None:
+            self.markers.append((plan.mark[0], bytes(plan.entries[0].payload)))
 
 
 def unanswered() -> Future[Any]:

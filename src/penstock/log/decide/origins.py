@@ -1,4 +1,4 @@
-"""Decide how old a batch is: when the oldest row that it read first arrived in the log.
+"""Decide on the age of a batch: when the oldest row that it read first arrived in the log.
 
 A commit that rests on rows of other streams keeps that time, so that at the end of a chain of
 queries the first arrival is known. It is told from the state and the marker alone, and so is the
@@ -52,7 +52,7 @@ def oldest_between(view: View, stream: StreamRecord, after: Lsn, until: Lsn) -> 
 
 
 def origin_of_marker(marker: Marker, record: QueryRecord, view: View) -> int | None:
-    """When the oldest row that the batch read first arrived; None: it read none of the log.
+    """The first arrival of the oldest row that the batch read; None: it read none of the log.
 
     It read what lies between the positions of the query's last marker and those of this one.
     """

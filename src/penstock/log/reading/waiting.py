@@ -1,4 +1,4 @@
-"""How old what waits is: the oldest arrival and the oldest origin of rows that nobody has read."""
+"""Age of what waits in a stream: its oldest arrival and its oldest origin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def oldest_waiting(
     """The oldest of what is visible after a position, up to `until` or the end; None: nothing is.
 
     Takes the time of a few index look-ups, however much waits. Both times are the log's own, in
-    milliseconds since 1970: compare them with the log's `now_ms`, not with another clock.
+    milliseconds since 1970, and never after the later of the log's clock and the view's `now_ms`.
     """
     end = latest(view, stream) if until is None else until
     return oldest_between(view, stream, after, end)

@@ -72,9 +72,9 @@ class OriginTables(TableReader):
         """The last commit with a link at or before `lsn`."""
         with self.txn.cursor(db=self.tables["origins"]) as cursor:
             key = layout.commit_key(stream_id, lsn)
-            there = cursor.set_range(key)
-            if not (there and bytes(cursor.key()) == key) and not (
-                cursor.prev() if there else cursor.last()
+            has_later = cursor.set_range(key)
+            if not (has_later and bytes(cursor.key()) == key) and not (
+                cursor.prev() if has_later else cursor.last()
             ):
                 return None
             if bytes(cursor.key()[:4]) != layout.stream_prefix(stream_id):

@@ -80,10 +80,16 @@ object RunningQuery {
    * Whether a source of the query may delete what a batch has read once it is told that the batch
    * is done, which Spark tells it while the next one is cut. A source we do not know may.
    */
-  def hasSourceThatDeletes(query: String): Boolean = sourcesOf(query).exists {
+  def hasSourceThatDeletes(query: String): Boolean = sourcesOf(query).map(unwrapped).exists {
     case _: LogSource | _: RateStreamMicroBatchStream | _: RatePerMicroBatchStream => false
     case files: FileStreamSource => SparkMembers.FileCleaner.of(files).isDefined
     case other => other.getClass.getName != KafkaSource
+  }
+
+  /** The source that reads the rows: a wrapper of ours changes when, and nothing else. */
+  private def unwrapped(source: SparkDataStream): SparkDataStream = source match {
+    case wrapped: WrappedSource => wrapped.delegate
+    case other => other
   }
 
   /** The batch that the calling stream thread is at. */
@@ -157,13 +163,13 @@ object RunningQuery {
       SparkMembers.FileSinkLog.of(sink).metadataPath
     }
 
-  private val KafkaSource = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
+  private[penstock] val KafkaSource = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 
   /**
    * A running query, by what all sessions share: the stream thread's session is a clone, whose own
    * list of queries is empty.
    */
-  private def execution(query: String): Option[StreamExecution] =
+  private[penstock] def execution(query: String): Option[StreamExecution] =
     SparkSession.getActiveSession.collect { case session: ClassicSession =>
       session.sharedState.activeStreamingQueries.get(UUID.fromString(query))
     }.filter(_ != null)

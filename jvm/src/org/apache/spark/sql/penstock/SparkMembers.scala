@@ -4,12 +4,13 @@ package org.apache.spark.sql.penstock
 import java.lang.reflect.{AccessibleObject, Field, Method}
 import java.util.{Map => JMap}
 import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.locks.{Condition, ReentrantLock}
 
 import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SPARK_VERSION
-import org.apache.spark.sql.execution.streaming.runtime.FileStreamSource
+import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, StreamExecution}
 import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
 import org.apache.spark.sql.execution.streaming.state.RocksDB
 import org.rocksdb.{RocksDB => NativeRocksDB, Statistics}
@@ -30,6 +31,20 @@ object SparkMembers {
   /** Whether a file source deletes what it has read: the only sign of the option `cleanSource`. */
   val FileCleaner = new SparkField[FileStreamSource, Option[_]](
     classOf[FileStreamSource], "sourceCleaner", classOf[Option[_]])
+
+  /** The files in a source's folder: asking the source itself takes them. */
+  val ListedFiles = new SparkMethod[FileStreamSource, Seq[Product]](
+    classOf[FileStreamSource], "fetchAllFiles", classOf[Seq[_]])
+
+  /** Those it has decided on for a query that reads what is available now. */
+  val FilesAvailableNow = new SparkField[FileStreamSource, Seq[Product]](
+    classOf[FileStreamSource], "allFilesForTriggerAvailableNow", classOf[Seq[_]])
+
+  /** Whether anybody waits for a query to have processed all data. */
+  val ProgressLock = new SparkMethod[StreamExecution, ReentrantLock](
+    classOf[StreamExecution], "awaitProgressLock", classOf[ReentrantLock])
+  val ProgressCondition = new SparkMethod[StreamExecution, Condition](
+    classOf[StreamExecution], "awaitProgressLockCondition", classOf[Condition])
 
   /** The native store, whose compaction is to rest while an LSM checkpoint is taken. */
   val NativeStore =
@@ -53,7 +68,8 @@ object SparkMembers {
     classOf[Configuration], "updatingResource", classOf[JMap[_, _]])
 
   private val all: Seq[SparkMember] = Seq(
-    FileSinkLog, FileCleaner, NativeStore, NativeStatistics, SnapshotForced, LastSnapshotVersion)
+    FileSinkLog, FileCleaner, ListedFiles, FilesAvailableNow, ProgressLock, ProgressCondition,
+    NativeStore, NativeStatistics, SnapshotForced, LastSnapshotVersion)
 
   private lazy val checked: Unit = all.foreach(_.check())
 

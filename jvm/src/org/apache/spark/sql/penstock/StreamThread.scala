@@ -1,0 +1,107 @@
+// Scala because: the stream thread, its progress lock and its local properties are objects of the
+// driver's JVM.
+package org.apache.spark.sql.penstock
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.DeadlinePool
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
+import org.apache.spark.sql.execution.streaming.{
+  AvailableNowTrigger,
+  ContinuousTrigger,
+  OneTimeTrigger,
+  ProcessingTimeTrigger,
+  RealTimeTrigger
+}
+
+import penstock.schedule.TaskSetKeys
+
+/** How Spark decides when a query looks for data. */
+sealed trait TriggerKind
+
+object TriggerKind {
+
+  /** Again as soon as a batch has ended. */
+  case object AtOnce extends TriggerKind
+  case object AvailableNow extends TriggerKind
+  case object Once extends TriggerKind
+
+  /** In a way that leaves no room for a deadline; `words` name it. */
+  final case class OfItsOwn(words: String) extends TriggerKind
+}
+
+/**
+ * What admission sees and sets on the thread of a streaming query, between two of its batches. In
+ * Spark's package because Spark shows these nowhere else.
+ */
+object StreamThread {
+
+  def triggerOf(query: String): TriggerKind =
+    RunningQuery.execution(query).map(_.trigger).fold[TriggerKind](TriggerKind.AtOnce) {
+      case OneTimeTrigger => TriggerKind.Once
+      case AvailableNowTrigger => TriggerKind.AvailableNow
+      case interval: ProcessingTimeTrigger if interval.intervalMs > 0 =>
+        TriggerKind.OfItsOwn(s"a trigger interval of ${interval.intervalMs} ms")
+      case _: RealTimeTrigger => TriggerKind.OfItsOwn("Real-Time Mode")
+      case _: ContinuousTrigger => TriggerKind.OfItsOwn("continuous processing")
+      case _ => TriggerKind.AtOnce
+    }
+
+  /** Where the batch that is being cut begins, for each source that has read anything. */
+  def startsOf(query: String): Map[SparkDataStream, Offset] =
+    RunningQuery.execution(query).toSeq.flatMap(_.getStartOffsetsOfLatestBatch.toSeq).toMap
+
+  /**
+   * Whether a thread waits in `processAllAvailable` or for the lock that such waits share: it would
+   * take withheld data for none. Only the stream thread, which holds that lock, may ask.
+   */
+  def isAwaited(query: String): Boolean = RunningQuery.execution(query).exists { running =>
+    val lock = SparkMembers.ProgressLock.of(running)
+    lock.isHeldByCurrentThread &&
+    (lock.hasWaiters(SparkMembers.ProgressCondition.of(running)) || lock.hasQueuedThreads)
+  }
+
+  /** The slide of the query's windows. */
+  def windowSlideMs(query: String): Option[Long] =
+    RunningQuery.execution(query).flatMap(running => WindowSlide.msOf(running.analyzedPlan))
+
+  /** A setting of the session that the calling thread works for. */
+  def setting(key: String): Option[String] =
+    SparkSession.getActiveSession.flatMap(_.conf.getOption(key))
+
+  def context: Option[SparkContext] = SparkSession.getActiveSession.map(_.sparkContext)
+
+  def application: String = context.map(_.applicationId).getOrElse("")
+
+  /** The cores of all executors that are there now. */
+  def cores: Int = context.fold(1) { context =>
+    val ofExecutors = context.statusStore.executorList(true).map(_.totalCores).sum
+    math.max(1, if (ofExecutors > 0) ofExecutors else context.defaultParallelism)
+  }
+
+  /**
+   * Tells the scheduler about the jobs that the calling thread starts from now on, and puts them
+   * into our pool where there is one and the user has chosen none. Spark keeps such properties until
+   * they are set anew.
+   */
+  def setJobs(
+      query: String,
+      deadlineAtMs: Option[Long],
+      arrivedAtMs: Option[Long],
+      weight: Double): Unit = context.foreach { context =>
+    context.setLocalProperty(TaskSetKeys.Query, query)
+    context.setLocalProperty(TaskSetKeys.DeadlineAt, deadlineAtMs.map(_.toString).orNull)
+    context.setLocalProperty(TaskSetKeys.ArrivedAt, arrivedAtMs.map(_.toString).orNull)
+    context.setLocalProperty(TaskSetKeys.Weight, weight.toString)
+    DeadlinePool.enter(context)
+    ()
+  }
+
+  /** Whether the jobs that the calling thread starts are in our pool. */
+  def isInPool: Boolean = context.exists(_.getLocalProperty(SparkContext.SPARK_SCHEDULER_POOL) == DeadlinePool.Name)
+}
+
+/** A source of ours around another one, which has the offsets and reads the rows. */
+trait WrappedSource {
+  def delegate: SparkDataStream
+}

@@ -1,0 +1,106 @@
+// Scala because: it implements Spark's MicroBatchStream around another one.
+package org.apache.spark.sql.penstock.admission
+
+import java.util.{Map => JMap, Optional}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
+import org.apache.spark.sql.connector.read.streaming._
+import org.apache.spark.sql.penstock.WrappedSource
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+import penstock.Clock
+import penstock.admission.AdmittedSource
+import penstock.settings.{Connection, StatedTerms}
+import penstock.wire.BatchInput
+
+/**
+ * A source of Spark's newer interface, whose batches are cut by admission. Offsets, checkpoint and
+ * rows are the source's own, so that a query goes on from them without this class.
+ */
+private[admission] class AdmittedStream(
+    override val delegate: MicroBatchStream,
+    options: CaseInsensitiveStringMap)
+    extends MicroBatchStream
+    with SupportsAdmissionControl
+    with ReportsSourceMetrics
+    with AcceptsLatestSeenOffset
+    with WrappedSource
+    with AdmittedSource {
+
+  override val statedTerms: StatedTerms = StatedTerms.of(options)
+  override val connection: Connection = Connection.of(options)
+  private val data = new AskedData(
+    delegate, OfferedRows.between(delegate, options), OfferedRows.cutsBy(delegate), Clock.System)
+
+  override def lookFrom(start: Option[Offset]): BatchInput = data.look(
+    start.map(offset => delegate.deserializeOffset(offset.json())).getOrElse(delegate.initialOffset()))
+
+  override def latestOffset(start: Offset, limit: ReadLimit): Offset = admitted() match {
+    case Some(part) => if (part.isCut) data.take(start, part.share, limit) else null
+    case None =>
+      delegate match {
+        case limited: SupportsAdmissionControl => limited.latestOffset(start, limit)
+        case other => other.latestOffset()
+      }
+  }
+
+  override def latestOffset(): Offset = delegate.latestOffset()
+
+  override def getDefaultReadLimit: ReadLimit = delegate match {
+    case limited: SupportsAdmissionControl => limited.getDefaultReadLimit
+    case _ => ReadLimit.allAvailable()
+  }
+
+  override def reportLatestOffset(): Offset = delegate match {
+    case limited: SupportsAdmissionControl => limited.reportLatestOffset()
+    case _ => data.latest
+  }
+
+  override def setLatestSeenOffset(offset: Offset): Unit = delegate match {
+    case accepting: AcceptsLatestSeenOffset => accepting.setLatestSeenOffset(offset)
+    case _ =>
+  }
+
+  override def metrics(latestConsumed: Optional[Offset]): JMap[String, String] = {
+    val own = delegate match {
+      case reporting: ReportsSourceMetrics => reporting.metrics(latestConsumed).asScala.toMap
+      case _ => Map.empty[String, String]
+    }
+    (own ++ admissionMetrics()).asJava
+  }
+
+  override def initialOffset(): Offset = delegate.initialOffset()
+
+  override def deserializeOffset(json: String): Offset = delegate.deserializeOffset(json)
+
+  override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] =
+    delegate.planInputPartitions(start, end)
+
+  override def createReaderFactory(): PartitionReaderFactory = delegate.createReaderFactory()
+
+  override def commit(end: Offset): Unit = delegate.commit(end)
+
+  override def stop(): Unit = delegate.stop()
+
+  override def toString: String = delegate.toString
+}
+
+/** The same around a source that can fix what is available now. */
+private final class AdmittedStreamAvailableNow(
+    available: MicroBatchStream with SupportsTriggerAvailableNow,
+    options: CaseInsensitiveStringMap)
+    extends AdmittedStream(available, options)
+    with SupportsTriggerAvailableNow {
+  override def prepareForTriggerAvailableNow(): Unit = available.prepareForTriggerAvailableNow()
+}
+
+private[admission] object AdmittedStream {
+  def around(stream: MicroBatchStream, options: CaseInsensitiveStringMap): AdmittedStream =
+    stream match {
+      case available: MicroBatchStream with SupportsTriggerAvailableNow =>
+        new AdmittedStreamAvailableNow(available, options)
+      case other => new AdmittedStream(other, options)
+    }
+}

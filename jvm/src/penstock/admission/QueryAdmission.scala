@@ -1,0 +1,223 @@
+// Scala because: Spark asks the sources of a query in turn, on the stream thread, before a batch.
+package penstock.admission
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.connector.read.streaming.{SparkDataStream, SupportsTriggerAvailableNow}
+import org.apache.spark.sql.penstock.{RunningQuery, SinkKind, StreamThread, TriggerKind}
+
+import penstock.{BadCall, Clock}
+import penstock.client.Gateway
+import penstock.commit.jvm.JvmResources
+import penstock.query.QueryRuns
+import penstock.settings.{Keys, StatedTerms, Terms}
+import penstock.wire._
+
+/** What one source may read in a batch; nothing is read, and Spark asks again, unless it is cut. */
+final case class Admitted(isCut: Boolean, share: Share)
+
+/**
+ * Admission of one run of a query with terms: one question for all of its sources, by whichever of
+ * them Spark calls first. The answer is kept for the round, and the others take their part of it.
+ *
+ * The first question after a batch is answered at once, because Spark may owe a batch without data
+ * (a watermark moved). Data are never withheld from a query that reads what is available now, nor
+ * while a thread waits for all of it to be processed.
+ */
+private[admission] final class QueryAdmission(
+    query: String,
+    sources: Seq[SparkDataStream with AdmittedSource],
+    terms: Terms,
+    gateway: Gateway,
+    isAvailableNow: Boolean,
+    clock: Clock) {
+  import QueryAdmission._
+
+  private val reports = new BatchReports(batch => JvmResources.here.batches.cost(query, batch))
+  private val outcomes = new Outcomes(clock)
+  private var round = Option.empty[Round]
+  private var batchBefore = Option.empty[Option[Long]]
+  private var backlogs = Map.empty[AdmittedSource, Map[String, String]]
+
+  /** The part of a source in the batch that is being cut; None if Spark is to cut it by itself. */
+  def admitted(source: AdmittedSource): Option[Admitted] = {
+    val current = round.filter(_.due.contains(source)).getOrElse(ask())
+    round = Some(current.copy(due = current.due - source))
+    current.answer.map { answer =>
+      Admitted(answer.cut.isDefined, answer.shares.getOrElse(sources.indexOf(source), Share.Nothing))
+    }
+  }
+
+  /** Of the query at its first source, and of every source what it has left over. */
+  def metricsOf(source: AdmittedSource): Map[String, String] = {
+    val ofQuery = outcomes.metrics
+    val shown = if (sources.headOption.contains(source)) ofQuery else Map.empty
+    (shown ++ backlogs.getOrElse(source, Map.empty)).map { case (name, value) => s"penstock.$name" -> value }
+  }
+
+  private def ask(): Round = {
+    val isFirst = noteBatchBefore()
+    val starts = StreamThread.startsOf(query)
+    val inputs = sources.map(source => source.lookFrom(starts.get(source)))
+    val log = QueryRuns.logOfThisThread
+    val telling = reports.next()
+    val mustCut = isAvailableNow || StreamThread.isAwaited(query)
+    val question = BatchQuestion(
+      query,
+      RunningQuery.nameOf(query),
+      log.map(_.instance),
+      StreamThread.application,
+      StreamThread.cores,
+      inputs,
+      isFirst,
+      mustCut,
+      telling.values.toSeq,
+      schedule,
+      if (isFirst || mustCut) 0 else holdMs(inputs))
+    try {
+      val answer = gateway.admission.admitBatch(question, terms)
+      log.foreach(_.confirmed())
+      reports.told(telling, answer.server)
+      took(inputs, answer)
+      Round(Some(answer), sources.toSet)
+    } catch {
+      // What a source does about rows that are gone, it does when it asks by itself.
+      case e: BadCall if RowsGone(e.code) => Round(None, sources.toSet)
+    }
+  }
+
+  private def took(inputs: Seq[BatchInput], answer: BatchAdmission): Unit = {
+    tellJobs(query, answer.deadlineMs, answer.leftMs.filter(_ => answer.cut.isDefined), answer.weight, clock)
+    outcomes.answered(answer)
+    val parts = sources.zip(inputs).zipWithIndex.map { case ((source, input), index) =>
+      (source, input, answer.shares.getOrElse(index, Share.Nothing))
+    }
+    if (answer.cut.isDefined) {
+      backlogs = parts.map { case (source, input, share) => source -> Outcomes.backlog(input, share) }.toMap
+    } else if (parts.forall { case (_, input, share) => isNothing(input, share) }) {
+      // Whoever waits for all data to be processed waits for it to be visible; withheld data do
+      // not end such a wait, so that they need not wait for the commit.
+      QueryRuns.awaitCommitted()
+    }
+  }
+
+  /** Remembers the batch that ran since the last question; whether there is one. */
+  private def noteBatchBefore(): Boolean = {
+    val now = RunningQuery.batchOfThisThread
+    val isFirst = !batchBefore.contains(now)
+    for (batch <- now; before <- round if isFirst && batchBefore.isDefined; answer <- before.answer) {
+      val isMarked = RunningQuery.sinkOf(query) == SinkKind.Log && QueryRuns.logOfThisThread.isDefined
+      reports.ran(batch, answer.cut, isMarked)
+    }
+    batchBefore = Some(now)
+    isFirst
+  }
+}
+
+object QueryAdmission extends Logging {
+
+  /** How long one question is held at most: Spark's progress lock is held meanwhile. */
+  private val HoldMs = 500L
+
+  /** The same where data of a source outside the log are not seen by the server. */
+  private val LookMs = 50L
+
+  private val RowsGone = Set("trimmed", "position_past_end", "unknown_stream")
+
+  /** One turn of Spark through the sources: the answer, and who has not had his part of it. */
+  private final case class Round(answer: Option[BatchAdmission], due: Set[AdmittedSource])
+
+  /** The admission of the query whose stream thread is calling; None where it has no terms. */
+  private[admission] def of(source: SparkDataStream with AdmittedSource): Option[QueryAdmission] =
+    source.admission.getOrElse {
+      RunningQuery.streamThread.flatMap { case (query, _) => begin(query, source) }
+    }
+
+  /**
+   * Refuses terms that do not go with the trigger of the query whose stream thread is calling, and
+   * gives a deadline to a recorded batch, which is run again without a question.
+   */
+  def starting(stated: StatedTerms): Unit = {
+    val session = StatedTerms.read(StreamThread.setting)
+    for ((query, _) <- RunningQuery.streamThread if stated.isStated || session.isStated) {
+      StreamThread.triggerOf(query) match {
+        case TriggerKind.OfItsOwn(words) =>
+          throw new BadCall(
+            "bad_terms",
+            s"a query with a deadline or a policy cannot have $words: admission says when its " +
+              "batches begin. Start it without a trigger, or without deadline and policy")
+        case _ =>
+          val deadlineMs = stated.deadlineMs.orElse(session.deadlineMs)
+          tellJobs(query, deadlineMs.map(_.toDouble), None, 1.0, Clock.System)
+      }
+    }
+  }
+
+  private def begin(query: String, source: SparkDataStream with AdmittedSource): Option[QueryAdmission] = {
+    val trigger = StreamThread.triggerOf(query)
+    val isAvailableNow = trigger == TriggerKind.AvailableNow
+    // The plan is not there yet when Spark asks a source that does not know this trigger.
+    if (trigger == TriggerKind.Once || (isAvailableNow && !knowsAvailableNow(source))) None
+    else {
+      val all = RunningQuery.sourcesOf(query).distinct
+      val admitted = all.collect { case each: SparkDataStream with AdmittedSource => each }
+      val stated = Terms.merge(
+        admitted.map(_.statedTerms),
+        StatedTerms.read(StreamThread.setting),
+        StreamThread.windowSlideMs(query))
+      val common = stated
+        .filter(_ => !isAvailableNow || all.forall(knowsAvailableNow))
+        .map(terms => make(query, admitted, terms, isAvailableNow))
+      if (common.isDefined && admitted.size < all.size) {
+        val others = all.filterNot(admitted.contains(_)).mkString(", ")
+        logWarning(s"query $query has terms, and sources that cannot be held: $others. They begin " +
+          "batches by themselves; add penstock.PenstockExtensions to spark.sql.extensions")
+      }
+      admitted.foreach(_.admission = Some(common))
+      common
+    }
+  }
+
+  private def make(
+      query: String,
+      sources: Seq[SparkDataStream with AdmittedSource],
+      terms: Terms,
+      isAvailableNow: Boolean): QueryAdmission = {
+    val servers = sources.map(_.connection).distinctBy(_.url)
+    if (servers.size > 1) {
+      throw new BadCall(
+        "bad_terms",
+        s"sources of query $query are of ${servers.map(_.url).mkString(" and ")}; a batch is cut " +
+          "for all sources together, so a query with a deadline or a policy has one server")
+    }
+    StreamThread.context.foreach(JvmResources.here.watch)
+    new QueryAdmission(query, sources, terms, Gateway.to(servers.head), isAvailableNow, Clock.System)
+  }
+
+  private def knowsAvailableNow(source: SparkDataStream): Boolean =
+    source.isInstanceOf[SupportsTriggerAvailableNow]
+
+  private def holdMs(inputs: Seq[BatchInput]): Long =
+    if (inputs.forall(_.isInstanceOf[LogInput])) HoldMs else LookMs
+
+  private def isNothing(input: BatchInput, share: Share): Boolean = (input, share) match {
+    case (log: LogInput, Share.LogEnd(_, latest, _)) => latest <= log.after
+    case (offer: Offer, _) => offer.isEmpty
+    case _ => false
+  }
+
+  /** The order of the tasks of the calling thread's jobs. */
+  private def schedule: String =
+    if (StreamThread.isInPool) Keys.Schedule.value(StreamThread.setting) else Keys.SparkSchedule
+
+  /** A batch without data has its deadline from now on. */
+  private def tellJobs(
+      query: String,
+      deadlineMs: Option[Double],
+      leftMs: Option[Double],
+      weight: Double,
+      clock: Clock): Unit = {
+    val deadlineAtMs = leftMs.orElse(deadlineMs).map(ms => clock.wallMs + math.round(ms))
+    val arrivedAtMs = for (at <- deadlineAtMs; ms <- deadlineMs) yield at - math.round(ms)
+    StreamThread.setJobs(query, deadlineAtMs, arrivedAtMs, weight)
+  }
+}

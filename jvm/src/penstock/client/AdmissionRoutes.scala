@@ -1,0 +1,94 @@
+// Scala because: the stream thread of a query with terms asks over this route before every batch.
+package penstock.client
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+import penstock.settings.Terms
+import penstock.wire._
+
+/** The route by which a query with a deadline or a policy asks for its next batch. */
+final class AdmissionRoutes private[client] (gateway: Gateway) {
+
+  def admitBatch(question: BatchQuestion, terms: Terms): BatchAdmission =
+    answerOf(gateway.postJson("/admission/batch", bodyOf(question, terms)))
+
+  private def bodyOf(question: BatchQuestion, terms: Terms): ObjectNode = {
+    val body = Json.createObjectNode()
+    body.put("query", question.query).put("application", question.application)
+    body.put("cores", question.cores).put("is_first", question.isFirst).put("must_cut", question.mustCut)
+    body.put("schedule", question.schedule).put("wait_ms", question.waitMs)
+    question.name.foreach(name => body.put("name", name))
+    question.instance.foreach(instance => body.put("instance", instance))
+    val inputs = body.putArray("inputs")
+    question.inputs.zipWithIndex.foreach { case (input, source) =>
+      fillInput(inputs.addObject().put("source", source), input)
+    }
+    fillTerms(body.putObject("terms"), terms)
+    val reports = body.putArray("reports")
+    question.reports.foreach(report => fillReport(reports.addObject(), report))
+    body
+  }
+
+  private def fillInput(node: ObjectNode, input: BatchInput): Unit = input match {
+    case log: LogInput =>
+      node.put("stream", log.stream).put("after", log.after).put("number", log.number)
+      log.rowsMax.foreach(rows => node.put("rows_max", rows))
+      log.bytesMax.foreach(bytes => node.put("bytes_max", bytes))
+      log.until.foreach(position => node.put("until", position))
+    case offer: Offer =>
+      val offered = node.putObject("offer").put("cuts_by", offer.cutsBy)
+      offer.rows.foreach(rows => offered.put("rows", rows))
+      offer.bytes.foreach(bytes => offered.put("bytes", bytes))
+      offer.files.foreach(files => offered.put("files", files))
+      offer.ageMs.foreach(ms => offered.put("age_ms", ms))
+  }
+
+  private def fillTerms(node: ObjectNode, terms: Terms): Unit = {
+    node.put("policy", terms.policy).put("importance", terms.importance).put("from", terms.countedFrom)
+    terms.deadlineMs.foreach(ms => node.put("deadline_ms", ms))
+    terms.intervalMs.foreach(ms => node.put("interval_ms", ms))
+    terms.slideMs.foreach(ms => node.put("slide_ms", ms))
+  }
+
+  private def fillReport(node: ObjectNode, report: BatchReport): Unit = {
+    node.put("cut", report.cut).put("rows", report.rows).put("has_data", report.hasData)
+    node.put("queued_ms", report.queuedMs).put("planning_ms", report.planningMs)
+    node.put("core_ms", report.coreMs).put("longest_task_ms", report.longestTaskMs)
+    node.put("tasks", report.tasks)
+    report.visibleMs.foreach(ms => node.put("visible_ms", ms))
+  }
+
+  private def answerOf(answer: JsonNode): BatchAdmission = {
+    val shares = answer.path("inputs").elements().asScala.map { input =>
+      input.path("source").asInt() -> shareOf(input)
+    }
+    BatchAdmission(
+      answer.path("server").asText(),
+      Option.when(answer.path("is_cut").asBoolean())(answer.path("cut").asLong()),
+      shares.toMap,
+      number(answer, "left_ms"),
+      answer.path("weight").asDouble(1.0),
+      number(answer, "predicted_ms"),
+      answer.path("reason").asText(),
+      answer.path("policy").asText(),
+      number(answer, "deadline_ms"))
+  }
+
+  private def shareOf(input: JsonNode): Share = {
+    val take = input.path("take")
+    if (input.hasNonNull("end"))
+      Share.LogEnd(
+        input.path("end").asLong(),
+        input.path("latest").asLong(),
+        input.path("substreams").asInt())
+    else if (take.isNumber) Share.UpTo(take.asLong())
+    else if (take.asText() == "all") Share.All
+    else Share.Nothing
+  }
+
+  private def number(answer: JsonNode, field: String): Option[Double] =
+    Option(answer.get(field)).filter(_.isNumber).map(_.asDouble())
+}

@@ -1,0 +1,139 @@
+"""The books of all queries that one server admits batches of."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from penstock.admission.ages import Ages
+from penstock.admission.book import QueryBook
+from penstock.admission.chain import Stage, chain_deadlines
+from penstock.admission.load import Load, load_beside
+from penstock.admission.terms import CountedFrom, Terms
+from penstock.errors import BadCall
+
+QUERIES_MAX = 1_000
+AWAY_MS = 600_000.0
+"""A query that has not asked for this long counts as stopped: others no longer reckon with it."""
+CHAIN_MS = 1_000.0
+"""How often chains are divided anew."""
+WRITES_MAX = 64
+
+
+@dataclass
+class KeptBook:
+    """A query's book, the ages of what waits for it, and the streams it reads and writes.
+
+    `warned_of_ms`: the deadline that was said to be below the floor.
+    """
+
+    book: QueryBook
+    heard_at_ms: float
+    ages: Ages = field(default_factory=Ages)
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    warned_of_ms: float | None = None
+
+
+class Asker:
+    """The query that asks, as its question names it."""
+
+    def __init__(
+        self, query: str, name: str | None, application: str, instance: int | None
+    ) -> None:
+        self.query = query
+        self.name = name
+        self.application = application
+        self.instance = instance
+
+
+class Books:
+    """Books by query, bounded: at the bound the one not heard of longest is forgotten, and its
+    query asks again for its first, small batches."""
+
+    def __init__(self, first_cut: int) -> None:
+        self._kept: OrderedDict[str, KeptBook] = OrderedDict()
+        self._first_cut = first_cut
+        self._divided_at_ms: float | None = None
+
+    def heard(self, asker: Asker, terms: Terms, now_ms: float) -> KeptBook:
+        """The book of a query that asks; new for one not seen before, its cuts void for a new
+        run."""
+        kept = self._kept.get(asker.query)
+        if kept is None:
+            book = QueryBook(
+                asker.query,
+                terms,
+                name=asker.name,
+                application=asker.application,
+                instance=asker.instance,
+                first_cut=self._first_cut,
+            )
+            kept = self._kept[asker.query] = KeptBook(book, now_ms)
+            if len(self._kept) > QUERIES_MAX:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(asker.query)
+        kept.heard_at_ms = now_ms
+        book = kept.book
+        if (book.instance, book.application) != (asker.instance, asker.application):
+            book.run_started(asker.instance)
+            kept.ages = Ages()
+        book.name, book.application = asker.name or book.name, asker.application
+        if book.terms != terms:
+            book.terms_changed(terms)
+        return kept
+
+    def known(self, query: str) -> KeptBook | None:
+        """The book of a query by its id."""
+        return self._kept.get(query)
+
+    def named(self, query: str) -> KeptBook:
+        """The book of a query by its id or its name; of several with a name, the one that asked
+        last."""
+        kept = self._kept.get(query)
+        if kept is not None:
+            return kept
+        for kept in reversed(self._kept.values()):
+            if kept.book.name == query:
+                return kept
+        raise BadCall(
+            f"admission knows no query '{query}': it has asked this server for no batch with a "
+            "deadline or a policy since the server started; see 'penstock query list'",
+            code="unknown_query",
+            status=404,
+        )
+
+    def all_books(self) -> list[QueryBook]:
+        """The books, the one that asked last at the end."""
+        return [kept.book for kept in self._kept.values()]
+
+    def load_for(self, book: QueryBook, now_ms: float) -> Load:
+        """The other queries of the application that have asked lately."""
+        since_ms = now_ms - AWAY_MS
+        return load_beside(
+            book.query,
+            (
+                kept.book.for_others()
+                for kept in self._kept.values()
+                if kept.book.application == book.application and kept.heard_at_ms >= since_ms
+            ),
+        )
+
+    def divide_chains(self, now_ms: float) -> None:
+        """Divide end-to-end deadlines over their stages, once in a while."""
+        if self._divided_at_ms is not None and now_ms - self._divided_at_ms < CHAIN_MS:
+            return
+        self._divided_at_ms = now_ms
+        deadlines = chain_deadlines(
+            Stage(
+                kept.book.query,
+                kept.reads,
+                kept.writes,
+                kept.book.ours.usual_ms(),
+                kept.book.operator_deadline_ms or kept.book.terms.deadline_ms,
+                kept.book.terms.origin is CountedFrom.ORIGIN,
+            )
+            for kept in self._kept.values()
+        )
+        for query, kept in self._kept.items():
+            kept.book.chain_deadline_ms = deadlines.get(query)

@@ -1,0 +1,129 @@
+"""Admission explained: a query's decisions with their reasons, and its figures for metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from penstock.admission.book import QueryBook
+from penstock.admission.cuts import DecisionLine
+from penstock.admission.size import floor_ms, sustainable_ms
+from penstock.model.answers import AdmissionDecision, QueryAdmission
+
+
+def explain(book: QueryBook, now_ms: float) -> QueryAdmission:
+    """The state of one query, its newest decision first."""
+    cores = book.cores
+    line = book.ours.line_by_rows(cores)
+    return QueryAdmission(
+        query=book.query,
+        name=book.name,
+        policy=book.terms.policy,
+        deadline_ms=book.deadline_ms,
+        deadline_set_by=deadline_set_by(book),
+        importance=book.terms.importance,
+        batches=book.totals.batches,
+        batches_late=book.totals.batches_late,
+        slack_ms_p50=book.slack_ms.quantile(0.5) if len(book.slack_ms) else None,
+        slack_ms_p5=book.slack_ms.quantile(0.05) if len(book.slack_ms) else None,
+        floor_ms=floor_ms(book, cores),
+        sustainable_ms=sustainable_ms(book, cores),
+        fixed_ms=None if line is None else line.fixed,
+        ms_per_1000_rows=None if line is None else 1000 * line.slope,
+        rows_per_s=1000 * book.arrivals.rows_per_ms,
+        rows_waiting=book.arrivals.rows_waiting,
+        backlog_rows_per_s=1000 * book.arrivals.growth_per_ms,
+        errors={name: values.quantile(0.5) for name, values in book.errors.items() if len(values)},
+        decisions=tuple(_decision(line, now_ms) for line in reversed(book.decisions)),
+        warning=floor_warning(book),
+    )
+
+
+def deadline_set_by(book: QueryBook) -> str:
+    """The origin of the deadline in force: operator, query, chain, auto, or nobody."""
+    if book.deadline_ms is None:
+        return "nobody"
+    if book.chain_deadline_ms == book.deadline_ms:
+        return "chain"
+    if book.operator_deadline_ms is not None:
+        return "operator"
+    return "query" if book.terms.deadline_ms is not None else "auto"
+
+
+def floor_warning(book: QueryBook) -> str | None:
+    """A sentence for a deadline that no batch can keep; None if there is no such."""
+    floor, deadline_ms = floor_ms(book, book.cores), book.deadline_ms
+    if floor is None or deadline_ms is None or deadline_ms >= floor:
+        return None
+    return (
+        f"the deadline of {deadline_ms:g} ms is below the floor: the smallest batch of this query "
+        f"takes {floor:.0f} ms; give it a longer one"
+    )
+
+
+def _decision(line: DecisionLine, now_ms: float) -> AdmissionDecision:
+    return AdmissionDecision(
+        ago_ms=now_ms - line.at_ms,
+        is_cut=line.is_cut,
+        reason=line.reason,
+        rows=line.rows,
+        bytes=line.bytes,
+        oldest_age_ms=line.oldest_age_ms,
+        predicted_ms=line.predicted_ms,
+        left_ms=line.left_ms,
+        measured_ms=line.measured_ms,
+        ends_in_ms=None if line.until_ms is None else line.until_ms - now_ms,
+    )
+
+
+_METRICS = {
+    "batches_total": ("counter", "batches with data that were measured"),
+    "late_total": ("counter", "batches whose oldest row was visible after its deadline"),
+    "cuts_expired_total": ("counter", "cuts of which nothing was heard for ten predictions"),
+    "questions_total": ("counter", "questions that were asked"),
+    "decisions_total": ("counter", "decisions that were made for them"),
+    "deadline_seconds": ("gauge", "deadline in force"),
+    "slack_seconds": ("gauge", "time left at the moment of being visible, in the middle"),
+    "slack_low_seconds": ("gauge", "time left at the moment of being visible, 5th percentile"),
+    "floor_seconds": ("gauge", "the least that a batch takes"),
+    "error_ratio": ("gauge", "median error of our prediction of cut to visible"),
+    "backlog_rows": ("gauge", "rows that wait"),
+    "backlog_growth_rows": ("gauge", "rows per second by which the backlog grows"),
+}
+
+
+def metrics_text(books: Iterable[QueryBook], now_ms: float) -> str:
+    """The figures of all queries in the text form that Prometheus reads."""
+    explained = [(book, explain(book, now_ms)) for book in books]
+    lines = []
+    for metric, (kind, meaning) in _METRICS.items():
+        name = f"penstock_admission_{metric}"
+        lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+        for book, explanation in explained:
+            value = dict(_values(book, explanation))[metric]
+            if value is not None:
+                label = _escaped(book.name or "")
+                lines.append(f'{name}{{query="{_escaped(book.query)}",name="{label}"}} {value:g}')
+    return "\n".join(lines) + "\n"
+
+
+def _values(book: QueryBook, explained: QueryAdmission) -> Iterator[tuple[str, float | None]]:
+    yield "batches_total", explained.batches
+    yield "late_total", explained.batches_late
+    yield "cuts_expired_total", book.totals.cuts_expired
+    yield "questions_total", book.totals.questions
+    yield "decisions_total", book.totals.decisions
+    yield "deadline_seconds", _seconds(explained.deadline_ms)
+    yield "slack_seconds", _seconds(explained.slack_ms_p50)
+    yield "slack_low_seconds", _seconds(explained.slack_ms_p5)
+    yield "floor_seconds", _seconds(explained.floor_ms)
+    yield "error_ratio", explained.errors.get("ours")
+    yield "backlog_rows", explained.rows_waiting
+    yield "backlog_growth_rows", explained.backlog_rows_per_s
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

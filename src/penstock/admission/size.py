@@ -1,0 +1,188 @@
+"""The size of a batch: how much of what waits goes into it, and why not more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+
+from penstock.admission.book import QueryBook
+from penstock.admission.estimate.line import Line
+from penstock.admission.load import Load
+from penstock.admission.offer import Offer
+
+FIRST_ROWS = 1_000
+FIRST_BYTES = 256 << 10
+BATCHES_MIN = 4
+"""Batches from which on the estimator is trusted beyond the double of the largest one."""
+GROWTH_AT_FIRST = 2
+GROWTH = 4
+FIXED_SHARE_MAX = 0.5
+"""A batch is not cut so small that more of its time than this is fixed cost."""
+DRAIN_SPARE = 1.1
+"""Batches under overload take in this much more than arrives meanwhile."""
+
+
+class BatchSize(msgspec.Struct, frozen=True):
+    """Bounds of a batch, None for all that waits, and the reason if there is one."""
+
+    rows_max: int | None = None
+    bytes_max: int | None = None
+    reason: str | None = None
+
+
+class _Amount(msgspec.Struct, frozen=True):
+    """The waiting data in one unit, and what is known of batches in that unit."""
+
+    unit: str
+    total: int
+    first: int
+    largest: int
+    line: Line | None
+    task_line: Line | None
+    per_ms: float
+
+    def bounded(self, size: float, reason: str) -> BatchSize:
+        if size >= self.total:
+            return BatchSize()
+        bound = max(1, int(size))
+        if self.unit == "rows":
+            return BatchSize(rows_max=bound, reason=reason)
+        return BatchSize(bytes_max=bound, reason=reason)
+
+
+def batch_size(book: QueryBook, offer: Offer, load: Load, time_ms: float) -> BatchSize:
+    """The size of a batch that may take `time_ms` from cut to visible, in this order:
+
+    1. without history it is small; later at most a multiple of the largest batch that was measured;
+    2. no longer tasks than the tightest deadline of another query bears;
+    3. what can be done in time, but not so little that the fixed cost eats the throughput;
+    4. if not even that is done in time, rows are late anyway: the size that recovers fastest.
+    """
+    amount = _amount(book, offer)
+    if amount is None:
+        return BatchSize()
+    known_max, known_reason = _known_size(book, amount)
+    if amount.line is None or amount.line.slope <= 0.0:
+        return amount.bounded(known_max, known_reason)
+    bounds = [(known_max, known_reason), _bearable(amount, load), _timely(book, amount, time_ms)]
+    size, reason = min(bounds, key=lambda bound: bound[0])
+    return amount.bounded(size, reason)
+
+
+def unsustainable_rate(book: QueryBook, offer: Offer) -> str | None:
+    """A sentence that says how fast the backlog grows, if the rows cannot be kept up with even in
+    the largest batches; None if they can."""
+    line = book.ours.line_by_rows(offer.cores)
+    per_ms = book.arrivals.rows_per_ms
+    if line is None or line.slope <= 0.0 or per_ms * line.slope < 1.0:
+        return None
+    growth = max(per_ms - 1 / line.slope, book.arrivals.growth_per_ms) * 1000
+    return (
+        f"the rate cannot be sustained: {per_ms * 1000:.0f} rows/s arrive, "
+        f"{1000 / line.slope:.0f} can be processed, the backlog grows by {growth:.0f} rows/s"
+    )
+
+
+def floor_ms(book: QueryBook, cores: int) -> float | None:
+    """The time that a batch of any size takes, in the middle: no deadline below it can hold; None
+    before there is history."""
+    predicted = book.ours.predict(0, 0, cores) if book.ours.batches >= BATCHES_MIN else None
+    return None if predicted is None else predicted.ms_p50
+
+
+def sustainable_ms(book: QueryBook, cores: int) -> float | None:
+    """The shortest deadline that can hold at the present rate; None if none can, or before there is
+    history. A row waits for the batch before it and then for its own, and both pay the fixed part:
+    the deadline is twice that, over the share of the time that rows leave."""
+    predicted = book.ours.predict(0, 0, cores)
+    line = book.ours.line_by_rows(cores)
+    if predicted is None:
+        return None
+    busy = 0.0 if line is None else book.arrivals.rows_per_ms * line.slope
+    if busy >= 1.0:
+        return None
+    return (2 * predicted.ms_high + book.ours.without_data_ms()) / (1.0 - busy)
+
+
+def _amount(book: QueryBook, offer: Offer) -> _Amount | None:
+    ours, rows, size_bytes = book.ours, offer.rows, offer.bytes
+    per_ms = book.arrivals.rows_per_ms
+    if rows:
+        return _Amount(
+            "rows", rows, FIRST_ROWS, ours.rows_largest, ours.line_by_rows(offer.cores),
+            ours.task_line_by_rows(), per_ms,
+        )  # fmt: skip
+    if size_bytes:
+        return _Amount(
+            "bytes", size_bytes, FIRST_BYTES, ours.bytes_largest, ours.line_by_bytes(offer.cores),
+            ours.task_line_by_bytes(), 0.0,
+        )  # fmt: skip
+    return None
+
+
+def _known_size(book: QueryBook, amount: _Amount) -> tuple[float, str]:
+    """The size up to which the estimator may be trusted: a backlog must not be the first batch."""
+    if not amount.largest:
+        return amount.first, f"the first batch is small: {amount.first} {amount.unit} at most"
+    growth = GROWTH_AT_FIRST if book.ours.batches < BATCHES_MIN else GROWTH
+    size = max(growth * amount.largest, amount.first)
+    return size, f"{growth} times the largest batch so far: {size} {amount.unit}"
+
+
+def _bearable(amount: _Amount, load: Load) -> tuple[float, str]:
+    """The size whose tasks the tightest deadline of another query bears; without bound where even
+    an empty task would be too long, since nothing is won there."""
+    bearable_ms = load.bearable_task_ms()
+    line = amount.task_line
+    if bearable_ms is None or line is None or line.slope <= 0.0 or line.fixed >= bearable_ms:
+        return math.inf, ""
+    size = (bearable_ms - line.fixed) / line.slope
+    return size, f"tasks of {bearable_ms:.0f} ms are what another query's deadline bears"
+
+
+def _timely(book: QueryBook, amount: _Amount, time_ms: float) -> tuple[float, str]:
+    line = amount.line
+    assert line is not None  # the caller has a slope
+    size = (book.ours.middle_of_high(time_ms) - line.fixed) / line.slope
+    middle_ms = line.at(amount.total)
+    # At its last moment a batch is as long as it may be: half the margin may go, else the moment's
+    # own delay would leave a few rows behind, for a batch of their own.
+    if (middle_ms + book.ours.high(middle_ms)) / 2 <= time_ms:
+        return math.inf, ""
+    least = _least_size(line, amount.per_ms)
+    if size >= least:
+        return size, f"cut to what can be visible within {time_ms:.0f} ms"
+    recovering = min(_candidates(least, amount.total), key=lambda n: _recover_ms(amount, line, n))
+    return recovering, (f"rows are late: batches of {recovering:.0f} {amount.unit} recover fastest")
+
+
+def _least_size(line: Line, per_ms: float) -> float:
+    """The size below which the fixed cost eats the throughput: more than half of the time, or so
+    much that more arrives than is processed."""
+    half = line.fixed / line.slope * (1 - FIXED_SHARE_MAX) / FIXED_SHARE_MAX
+    left = 1.0 - DRAIN_SPARE * per_ms * line.slope
+    if left <= 0.0:
+        return half
+    return max(half, DRAIN_SPARE * per_ms * line.fixed / left)
+
+
+def _candidates(least: float, total: int) -> Iterator[float]:
+    size = max(least, 1.0)
+    while size < total:
+        yield size
+        size *= 2
+    yield float(total)
+
+
+def _recover_ms(amount: _Amount, line: Line, size: float) -> float:
+    """The time until no row is late, with batches of this size: until the backlog is gone, and then
+    the batch of what arrived during the last one. Larger batches pay the fixed cost less often, and
+    keep what arrives meanwhile waiting longer."""
+    batch_ms = line.at(size)
+    gained = size - amount.per_ms * batch_ms
+    if gained <= 0.0:
+        return math.inf if size < amount.total else batch_ms * 1e6
+    drain_ms = max(amount.total - size, 0.0) / gained * batch_ms
+    return drain_ms + batch_ms + line.at(amount.per_ms * batch_ms)

@@ -1,0 +1,156 @@
+"""Routes of admission with deadlines: the question, what an operator may change, and why."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from penstock.admission.batch_question import (
+    BatchAnswer,
+    BatchQuestion,
+    InputAnswer,
+    LogInput,
+    OutsideInput,
+)
+from penstock.admission.cut import Limits
+from penstock.admission.estimate.cost import BatchReport
+from penstock.admission.explain import explain, floor_warning, metrics_text
+from penstock.admission.offer import CutsBy, Waiting
+from penstock.admission.question import Input, QueryRun
+from penstock.admission.terms import CountedFrom, PolicyName, Terms, terms_problem
+from penstock.errors import BadCall
+from penstock.gateway.context import gateway_of
+from penstock.gateway.encode import json_answer
+from penstock.gateway.parse import bad_request, query_id, short_text
+from penstock.model.answers import AdmittedInput, BatchAdmission, QueryDeadline
+from penstock.model.ids import Instance, Lsn, stream_name
+from penstock.model.requests import (
+    BatchAdmissionBody,
+    BatchInputBody,
+    BatchReportBody,
+    DeadlineBody,
+    OfferBody,
+    TermsBody,
+)
+
+
+async def admit_batch(request: web.Request) -> web.Response:
+    """`POST /v1/admission/batch`: may the next batch of a query begin, and with what; held while
+    it may not."""
+    gateway = gateway_of(request)
+    body = await gateway.json_body(request, BatchAdmissionBody)
+    question = _question(body, gateway.hold_s(body.wait_ms))
+    answer = await gateway.batch_admission.ask(question)
+    return json_answer(_answered(answer, gateway.server_id))
+
+
+async def explain_query(request: web.Request) -> web.Response:
+    """`GET /v1/queries/Q/admission`: a query's last decisions and figures; Q may be its name."""
+    runner = gateway_of(request).batch_admission
+    kept = runner.books.named(request.match_info["query"])
+    return json_answer(explain(kept.book, runner.now_ms()))
+
+
+async def set_deadline(request: web.Request) -> web.Response:
+    """`PUT /v1/queries/Q/deadline`: another deadline from the next decision on; Q may be a name."""
+    gateway = gateway_of(request)
+    body = await gateway.json_body(request, DeadlineBody)
+    kept = gateway.batch_admission.books.named(request.match_info["query"])
+    problem = terms_problem(Terms(deadline_ms=body.deadline_ms))
+    if problem is not None:
+        raise BadCall(problem, code="bad_terms")
+    gateway.batch_admission.set_deadline(kept, body.deadline_ms)
+    book = kept.book
+    return json_answer(QueryDeadline(book.query, book.name, book.deadline_ms, floor_warning(book)))
+
+
+async def metrics(request: web.Request) -> web.Response:
+    """`GET /metrics`: the figures of every query, as Prometheus reads them."""
+    runner = gateway_of(request).batch_admission
+    text = metrics_text(runner.books.all_books(), runner.now_ms())
+    return web.Response(text=text, content_type="text/plain", charset="utf-8")
+
+
+def _question(body: BatchAdmissionBody, wait_s: float) -> BatchQuestion:
+    query = query_id(body.query)
+    return BatchQuestion(
+        query,
+        short_text(body.application, "'application'"),
+        body.cores,
+        tuple(_input(each) for each in body.inputs),
+        _terms(body.terms),
+        None if body.name is None else short_text(body.name, "'name'"),
+        None if body.instance is None else QueryRun(query, Instance(body.instance)),
+        body.is_first,
+        body.must_cut,
+        tuple(_report(report) for report in body.reports),
+        body.schedule,
+        wait_s,
+    )
+
+
+def _input(body: BatchInputBody) -> LogInput | OutsideInput:
+    if (body.stream is None) == (body.offer is None):
+        raise bad_request(
+            f"source {body.source} has to have either 'stream' or 'offer'; give one of them"
+        )
+    if body.offer is not None:
+        return OutsideInput(_waiting(body.source, body.offer))
+    until = None if body.until is None else Lsn(body.until)
+    return LogInput(
+        body.source,
+        Input(stream_name(body.stream or ""), Lsn(body.after)),
+        body.number,
+        Limits(body.rows_max, body.bytes_max, until),
+    )
+
+
+def _waiting(source: int, offer: OfferBody) -> Waiting:
+    return Waiting(
+        source, offer.rows, offer.bytes, offer.files, offer.age_ms, CutsBy(offer.cuts_by)
+    )
+
+
+def _terms(body: TermsBody) -> Terms:
+    try:
+        policy = PolicyName(body.policy)
+    except ValueError:
+        names = ", ".join(PolicyName)
+        raise BadCall(
+            f"there is no policy '{body.policy}'; give one of: {names}", code="bad_terms"
+        ) from None
+    try:
+        counted_from = CountedFrom(body.counted_from)
+    except ValueError:
+        raise BadCall(
+            f"a deadline cannot count from '{body.counted_from}'; give arrival or origin",
+            code="bad_terms",
+        ) from None
+    return Terms(
+        body.deadline_ms, policy, body.interval_ms, body.slide_ms, body.importance, counted_from
+    )
+
+
+def _report(body: BatchReportBody) -> BatchReport:
+    return BatchReport(
+        body.cut, body.rows, body.bytes, body.has_data, body.queued_ms, body.planning_ms,
+        body.core_ms, body.longest_task_ms, body.tasks, body.fixed_ms, body.visible_ms,
+    )  # fmt: skip
+
+
+def _answered(answer: BatchAnswer, server: str) -> BatchAdmission:
+    return BatchAdmission(
+        server,
+        answer.cut is not None,
+        answer.cut,
+        tuple(_admitted(each) for each in answer.inputs),
+        answer.left_ms,
+        answer.weight,
+        answer.predicted_ms,
+        answer.reason,
+        answer.policy,
+        answer.deadline_ms,
+    )
+
+
+def _admitted(each: InputAnswer) -> AdmittedInput:
+    return AdmittedInput(each.source, each.end, each.latest, each.substreams, each.take)

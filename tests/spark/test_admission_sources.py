@@ -1,0 +1,176 @@
+"""Any source of Spark under admission: it is held, cut as it can be, and stays its own master.
+
+Admission is played by the tests. A file source records files when it is asked, so it is asked only
+for a batch:
+
+    list the folder ─► question: 4 files, so many bytes, so old ─► wait ─► cut ─► ask the source
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from support.servers.played_admission import PlayedAdmission
+from support.servers.processes import ServerProcess, wait_until
+from support.spark.admitted_queries import (
+    batches,
+    files,
+    put_file,
+    rows_in,
+    started,
+    terms,
+    wait_for_questions,
+    waiting_offer,
+)
+
+Fresh = Callable[[str], str]
+
+
+def test_files_are_offered_withheld_and_cut_by_bytes(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    fresh: Fresh,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder, table = tmp_path / "in", fresh("files")
+    admission.is_withholding = True
+    query = started(files(spark, folder, terms(admission, server)), checkpoint, table)
+    try:
+        for n in range(4):
+            put_file(folder, f"part{n}", n)
+        offered = waiting_offer(admission, query, "files", 4)
+        assert offered["bytes"] == sum(path.stat().st_size for path in folder.glob("*.json"))
+        assert offered["cuts_by"] == "bytes"
+        # Asking Spark's source takes files: while they are withheld it is not asked.
+        wait_for_questions(admission, query, 3)
+        assert not list(Path(checkpoint, "sources", "0").glob("[0-9]*"))
+        assert not batches(query)
+        admission.takes[0] = 2 * offered["bytes"] // 4
+        admission.is_withholding = False
+        wait_until("all files are read", lambda: rows_in(spark, table) == [0, 1, 2, 3])
+        wait_until("both batches are told of", lambda: len(batches(query)) == 2)
+        assert [each["numInputRows"] for each in batches(query)] == [2, 2]
+    finally:
+        query.stop()
+
+
+def test_a_newer_source_is_held_and_its_offer_has_rows_and_an_age(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    fresh: Fresh,
+    checkpoint: str,
+) -> None:
+    table = fresh("rate")
+    admission.is_withholding = True
+    rate = spark.readStream.format("rate").option("rowsPerSecond", 10)
+    frame = rate.options(**terms(admission, server)).load().select(f.col("value").alias("n"))
+    query = started(frame, checkpoint, table)
+    try:
+        offered = waiting_offer(admission, query, "rows", 20)
+        assert offered["age_ms"] > 0
+        assert offered["cuts_by"] == "nothing"
+        assert not query.recentProgress
+        admission.is_withholding = False
+        wait_until("a batch has ended", lambda: len(rows_in(spark, table)) >= 20)
+        rows = rows_in(spark, table)
+        assert rows == list(range(len(rows)))
+    finally:
+        query.stop()
+
+
+def test_a_query_that_runs_once_takes_all_and_asks_nobody(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    fresh: Fresh,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder, table = tmp_path / "in", fresh("once")
+    for n in range(3):
+        put_file(folder, f"part{n}", n)
+    admission.is_withholding = True
+    frame = files(spark, folder, terms(admission, server, maxFilesPerTrigger="1"))
+    query = started(frame, checkpoint, table, once=True)
+    query.awaitTermination(300)
+    assert rows_in(spark, table) == [0, 1, 2]
+    assert admission.questions == []
+
+
+def test_a_folder_is_read_to_the_end_that_was_available(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    fresh: Fresh,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder, table = tmp_path / "in", fresh("available")
+    for n in range(3):
+        put_file(folder, f"part{n}", n)
+    admission.is_withholding = True
+    admission.takes[0] = 1
+    frame = files(spark, folder, terms(admission, server))
+    query = started(frame, checkpoint, table, availableNow=True)
+    query.awaitTermination(300)
+    assert rows_in(spark, table) == [0, 1, 2]
+    # A byte at most is one file at least.
+    assert [each["numInputRows"] for each in batches(query)] == [1, 1, 1]
+
+
+def test_a_checkpoint_goes_on_with_admission_without_it_and_with_it(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    fresh: Fresh,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder = tmp_path / "in"
+    with_terms = terms(admission, server)
+    seen: list[int] = []
+    for turn, options in enumerate((with_terms, {}, with_terms)):
+        put_file(folder, f"turn{turn}a", 10 * turn)
+        put_file(folder, f"turn{turn}b", 10 * turn + 1)
+        cuts = admission.cuts
+        query = started(files(spark, folder, options), checkpoint, fresh("turns"))
+        try:
+            query.processAllAvailable()
+            seen += rows_in(spark, query.name)
+        finally:
+            query.stop()
+        assert (admission.cuts > cuts) == bool(options)
+    assert seen == [0, 1, 10, 11, 20, 21]
+
+
+def test_the_session_s_deadline_is_for_every_query_and_source(
+    spark: SparkSession,
+    admission: PlayedAdmission,
+    server: ServerProcess,
+    fresh: Fresh,
+    checkpoint: str,
+) -> None:
+    session = spark.newSession()
+    named = {"url": admission.url, "token": server.token}
+    rate = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5)
+    frame = rate.options(**named).load()
+    # What counts is the session as the query starts.
+    session.conf.set("spark.penstock.deadline", "800ms")
+    session.conf.set("spark.penstock.importance", "3")
+    query = started(frame, checkpoint, fresh("session"))
+    try:
+        wait_until("a batch has ended", lambda: bool(batches(query)))
+        asked = admission.asked_for(query.id)[0]
+        assert (asked["terms"]["deadline_ms"], asked["terms"]["importance"]) == (800, 3.0)
+        assert asked["inputs"][0]["offer"]["rows"] == 5
+        assert asked["cores"] == 2
+        assert asked["application"] == spark.sparkContext.applicationId
+    finally:
+        query.stop()
