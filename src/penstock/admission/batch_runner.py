@@ -105,6 +105,7 @@ class BatchAdmissionRunner:
         asker = Asker(question.query, question.name, question.application, instance)
         kept = self.books.heard(asker, question.terms, now_ms)
         kept.reads = frozenset(str(each.input.stream) for each in question.log_inputs)
+        kept.book.cores = question.cores
         for report in question.reports:
             kept.book.reported(report, now_ms)
         self._wake_those_giving_way(kept)

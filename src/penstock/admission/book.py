@@ -190,7 +190,7 @@ class QueryBook:
             return self._closed(cut, now_ms)
         if report.visible_ms is None or (report.has_data and report.cut in self._learned):
             return None
-        cost = msgspec.convert(msgspec.structs.asdict(report), BatchCost)
+        cost = msgspec.convert({**msgspec.structs.asdict(report), "cores": self.cores}, BatchCost)
         self.batch_done(cost, now_ms)
         return cost
 

@@ -22,6 +22,8 @@ FIXED_SHARE_MAX = 0.5
 """A batch is not cut so small that more of its time than this is fixed cost."""
 DRAIN_SPARE = 1.1
 """Batches under overload take in this much more than arrives meanwhile."""
+RECOVERY_SLACK = 1.1
+"""A recovery may take this much longer than the fastest, if its batches are smaller."""
 
 
 class BatchSize(msgspec.Struct, frozen=True):
@@ -154,7 +156,7 @@ def _timely(book: QueryBook, amount: _Amount, time_ms: float) -> tuple[float, st
     least = _least_size(line, amount.per_ms)
     if size >= least:
         return size, f"cut to what can be visible within {time_ms:.0f} ms"
-    recovering = min(_candidates(least, amount.total), key=lambda n: _recover_ms(amount, line, n))
+    recovering = _recovering_size(amount, line, least)
     return recovering, (f"rows are late: batches of {recovering:.0f} {amount.unit} recover fastest")
 
 
@@ -168,6 +170,20 @@ def _least_size(line: Line, per_ms: float) -> float:
     return max(half, DRAIN_SPARE * per_ms * line.fixed / left)
 
 
+def _recovering_size(amount: _Amount, line: Line, least: float) -> float:
+    """The size of batches that brings rows back under the deadline soonest. Larger ones pay the
+    fixed cost less often, but soon hardly gain by it, and whatever arrives waits for them: so the
+    least size that comes near to the fastest. At a rate that nothing recovers from, the least one
+    that comes near to the highest throughput."""
+    busy = amount.per_ms * line.slope
+    if busy >= 1.0:
+        enough = line.fixed / line.slope * RECOVERY_SLACK / (RECOVERY_SLACK - 1.0)
+        return min(max(least, enough), float(amount.total))
+    times_ms = {size: _recover_ms(amount, line, size) for size in _candidates(least, amount.total)}
+    fastest_ms = min(times_ms.values())
+    return min(size for size, ms in times_ms.items() if ms <= RECOVERY_SLACK * fastest_ms)
+
+
 def _candidates(least: float, total: int) -> Iterator[float]:
     size = max(least, 1.0)
     while size < total:
@@ -178,11 +194,11 @@ def _candidates(least: float, total: int) -> Iterator[float]:
 
 def _recover_ms(amount: _Amount, line: Line, size: float) -> float:
     """The time until no row is late, with batches of this size: until the backlog is gone, and then
-    the batch of what arrived during the last one. Larger batches pay the fixed cost less often, and
-    keep what arrives meanwhile waiting longer."""
+    the batches of what arrived during the one before, each shorter than that."""
     batch_ms = line.at(size)
     gained = size - amount.per_ms * batch_ms
-    if gained <= 0.0:
-        return math.inf if size < amount.total else batch_ms * 1e6
-    drain_ms = max(amount.total - size, 0.0) / gained * batch_ms
-    return drain_ms + batch_ms + line.at(amount.per_ms * batch_ms)
+    rest = max(amount.total - size, 0.0)
+    if rest > 0.0 and gained <= 0.0:
+        return math.inf
+    drain_ms = rest / gained * batch_ms if rest > 0.0 else 0.0
+    return drain_ms + batch_ms / (1.0 - amount.per_ms * line.slope)

@@ -1,4 +1,4 @@
-"""`penstock query`: the queries a log knows, and starting one over or letting go of it."""
+"""`penstock query`: the queries a log knows, starting one over, letting go of it, its deadline."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from penstock.cli.address import client_of, server_options
+from penstock.model.durations import parse_duration
 
 
 @click.group()
 def query() -> None:
-    """List, reset and delete queries.
+    """List, reset and delete queries, and change the deadline of a running one.
 
     A query is known to the log by its id, which Spark keeps in the checkpoint location.
 
@@ -20,6 +21,7 @@ def query() -> None:
       penstock query list
       penstock query reset 6a7ff1d2-...
       penstock query delete 6a7ff1d2-...
+      penstock query deadline hot_items 800ms
     """
 
 
@@ -73,3 +75,27 @@ def delete(query_id: str, **server: Any) -> None:
     """
     client_of(**server).delete_query(query_id)
     click.echo(f"query {query_id} is forgotten")
+
+
+@query.command()
+@click.argument("query_name", metavar="QUERY")
+@click.argument("duration", metavar="DURATION")
+@server_options
+def deadline(query_name: str, duration: str, **server: Any) -> None:
+    """Give a running query, by its name or id, another deadline.
+
+    It is in force from the next decision on, also for a batch that is waited for now. DURATION is
+    such as 800ms or 2s; `own` takes back what was set here, so that the query's own counts. It is
+    kept in the memory of the server: one that is started anew knows the query's own.
+
+    \b
+    Examples:
+      penstock query deadline hot_items 800ms
+      penstock query deadline hot_items own
+    """
+    deadline_ms = None if duration == "own" else parse_duration(duration, "deadline")
+    answer = client_of(**server).set_deadline(query_name, deadline_ms)
+    in_force = "no deadline" if answer.deadline_ms is None else f"{answer.deadline_ms:g} ms"
+    click.echo(f"query {answer.name or answer.query}: {in_force}")
+    if answer.warning is not None:
+        click.echo(f"warning: {answer.warning}", err=True)

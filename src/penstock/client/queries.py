@@ -8,9 +8,17 @@ from typing import Any
 import msgspec
 
 from penstock.client.wire import Wire
-from penstock.model.answers import Checkpoint, EntryPlace, EntryPlaces, StateInLog
+from penstock.model.answers import (
+    BatchAdmission,
+    Checkpoint,
+    EntryPlace,
+    EntryPlaces,
+    QueryAdmission,
+    QueryDeadline,
+    StateInLog,
+)
 from penstock.model.ids import Lsn
-from penstock.model.requests import InstanceBody
+from penstock.model.requests import BatchAdmissionBody, DeadlineBody, InstanceBody
 
 BYTES = "application/octet-stream"
 
@@ -34,6 +42,26 @@ class QueryCalls:
         """
         body = msgspec.json.encode(InstanceBody(run, name))
         return dict(self._wire.request("POST", ("queries", query, "instances"), body=body).json())
+
+    def admit_batch(self, question: BatchAdmissionBody) -> BatchAdmission:
+        """Ask whether the next batch of a query with a deadline or a policy may begin; held."""
+        body = msgspec.json.encode(question)
+        got = self._wire.request("POST", ("admission", "batch"), body=body)
+        return got.as_kind(BatchAdmission)
+
+    def explain(self, query: str) -> QueryAdmission:
+        """Admission of a query, by its id or name: its last decisions and how it has fared."""
+        got = self._wire.request("GET", ("queries", query, "admission"))
+        return got.as_kind(QueryAdmission)
+
+    def set_deadline(self, query: str, deadline_ms: float | None) -> QueryDeadline:
+        """Give a running query, by its id or name, another deadline; None takes it back.
+
+        It is in force from the next decision on, until the server stops.
+        """
+        body = msgspec.json.encode(DeadlineBody(deadline_ms))
+        got = self._wire.request("PUT", ("queries", query, "deadline"), body=body)
+        return got.as_kind(QueryDeadline)
 
     def mark(self, query: str, marker: Mapping[str, Any]) -> Lsn:
         """Commit a batch: the marker's place. The same marker again gets the same answer."""

@@ -73,9 +73,9 @@ ROUTES = (
     Route("GET", "/v1/records", ("read",), records.list_records),
     Route("POST", "/v1/records/trim", _ADMIN, records.trim_records),
     Route("POST", "/v1/admission", _READ, admission.admit),
-    Route("POST", "/v1/admission/batch", _QUERY, batch_admission.admit_batch),
+    Route("POST", "/v1/admission/batch", _READ, batch_admission.admit_batch),
     Route("GET", "/v1/queries/{query}/admission", _READ, batch_admission.explain_query),
     Route("PUT", "/v1/queries/{query}/deadline", _ADMIN, batch_admission.set_deadline),
-    Route("GET", "/metrics", _READ, batch_admission.metrics),
+    Route("GET", "/v1/metrics", _READ, batch_admission.metrics),
 )
 SCOPES_OF = {route.handler: route.scopes for route in ROUTES}

@@ -1,0 +1,89 @@
+"""`penstock explain`: why batches of a query were cut when they were, and how they fared."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from penstock.cli.address import client_of, server_options
+from penstock.model.answers import AdmissionDecision, QueryAdmission
+
+COLUMNS = ("ago", "decision", "rows", "oldest", "left", "predicted", "measured", "reason")
+
+
+@click.command()
+@click.argument("query_name", metavar="QUERY")
+@click.option("--last", default=20, show_default=True, help="Decisions to show, newest first.")
+@click.option("--json", "as_json", is_flag=True, help="All that is known, as one JSON object.")
+@server_options
+def explain(query_name: str, last: int, as_json: bool, **server: Any) -> None:
+    """Explain the last decisions on a query's batches: QUERY is its name or id.
+
+    Shown are what was buffered, what was predicted and then measured (from cut to visible), the
+    time that was left to the deadline, and the reason; above them the floor, which is the least
+    that a batch takes, and the shortest deadline that can hold at the present rate.
+
+    \b
+    Example: penstock explain hot_items
+    """
+    explained = client_of(**server).explain(query_name)
+    if as_json:
+        click.echo(msgspec.json.encode(explained).decode())
+        return
+    for line in summary(explained):
+        click.echo(line)
+    table = Table(*COLUMNS, show_edge=False, pad_edge=False)
+    for decision in explained.decisions[:last]:
+        table.add_row(*cells(decision))
+    width = None if sys.stdout.isatty() else 200
+    Console(width=width, highlight=False).print(table)
+
+
+def summary(explained: QueryAdmission) -> list[str]:
+    """The figures of a query, a line each."""
+    deadline = _ms(explained.deadline_ms)
+    if explained.deadline_ms is not None:
+        deadline += f" (set by: {explained.deadline_set_by})"
+    slack = f"{_ms(explained.slack_ms_p50)} in the middle, {_ms(explained.slack_ms_p5)} at the 5th"
+    errors = [f"{name} {100 * error:.0f} %" for name, error in explained.errors.items()]
+    cost = f"{_ms(explained.fixed_ms)} + {_ms(explained.ms_per_1000_rows)} for each 1,000 rows"
+    growth = f"{explained.backlog_rows_per_s:+.0f} rows/s"
+    name = explained.name or explained.query
+    lines = [
+        f"query {name}: policy {explained.policy}, importance {explained.importance:g}",
+        f"deadline {deadline}",
+        f"batches {explained.batches}, late {explained.batches_late}, slack {slack} percentile",
+        f"floor {_ms(explained.floor_ms)}, a batch costs {cost}",
+        f"shortest deadline that holds at this rate: {_ms(explained.sustainable_ms)}",
+        f"{explained.rows_per_s:.0f} rows/s arrive, {explained.rows_waiting} wait: {growth}",
+        f"median error of predictions: {', '.join(errors) or 'none measured yet'}",
+    ]
+    if explained.warning is not None:
+        lines.append(f"warning: {explained.warning}")
+    return lines
+
+
+def cells(decision: AdmissionDecision) -> tuple[str, ...]:
+    """One decision as the cells of a table."""
+    act = "cut" if decision.is_cut else "wait"
+    if decision.ends_in_ms is not None and decision.ends_in_ms > 0:
+        act += f" {decision.ends_in_ms:.0f} ms"
+    return (
+        f"{decision.ago_ms / 1000:.1f} s",
+        act,
+        "?" if decision.rows is None else str(decision.rows),
+        f"{decision.oldest_age_ms:.0f} ms",
+        _ms(decision.left_ms),
+        _ms(decision.predicted_ms),
+        _ms(decision.measured_ms),
+        decision.reason,
+    )
+
+
+def _ms(milliseconds: float | None) -> str:
+    return "-" if milliseconds is None else f"{milliseconds:.0f} ms"

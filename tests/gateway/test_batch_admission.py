@@ -1,0 +1,156 @@
+"""Admission with deadlines over HTTP: the question of a whole query, and what operators see."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.servers.http_server import Answer, Served, table
+
+ASAP = {"policy": "asap"}
+
+
+def ask(served: Served, name: str, terms: dict[str, Any], **more: Any) -> Answer:
+    body = {
+        "query": name,
+        "name": f"{name}-name",
+        "application": "app",
+        "cores": 2,
+        "inputs": [{"source": 0, "stream": name, "after": 0}],
+        "terms": terms,
+        **more,
+    }
+    return served.ask("POST", "/admission/batch", body)
+
+
+def admit(served: Served, name: str, terms: dict[str, Any], **more: Any) -> dict[str, Any]:
+    answer = ask(served, name, terms, **more)
+    assert answer.status == 200, answer.body
+    return dict(answer.json())
+
+
+def reports(count: int, first: int = 1, **more: Any) -> list[dict[str, Any]]:
+    """Batches of 1,000 rows that took 100 ms."""
+    cost = {"rows": 1_000, "core_ms": 50.0, "longest_task_ms": 30.0, "tasks": 2, "visible_ms": 100}
+    return [{"cut": first + number, **cost, **more} for number in range(count)]
+
+
+def test_a_question_names_every_source_and_is_answered_for_each(served: Served, name: str) -> None:
+    served.make(name, substreams=2)
+    end = served.append(table(1, 2, 3), name).json()["position"]
+    offer = {"rows": 5, "bytes": None, "files": 2, "age_ms": 7.5, "cuts_by": "files"}
+    inputs = [{"source": 0, "stream": name, "after": 0}, {"source": 1, "offer": offer}]
+    answer = admit(served, name, {"deadline_ms": 60_000, "policy": "asap"}, inputs=inputs)
+    assert answer["is_cut"]
+    assert answer["inputs"] == [
+        {"source": 0, "end": end, "latest": end, "substreams": 2},
+        {"source": 1, "take": "all"},
+    ]
+    assert (answer["policy"], answer["deadline_ms"], answer["weight"]) == ("asap", 60_000.0, 1.0)
+    assert 0 < answer["left_ms"] <= 60_000
+    following = admit(served, name, ASAP, inputs=[{"source": 0, "stream": name, "after": end}])
+    assert (following["is_cut"], following["cut"]) == (False, None)
+    assert following["inputs"] == [{"source": 0, "end": end, "latest": end, "substreams": 2}]
+    assert following["server"] == answer["server"]
+
+
+def test_a_held_question_is_woken_by_data(patient: Served, name: str) -> None:
+    patient.make(name)
+    threading.Timer(0.3, lambda: patient.append(table(1), name)).start()
+    began = time.monotonic()
+    assert admit(patient, name, ASAP, wait_ms=60_000)["is_cut"]
+    assert 0.3 <= time.monotonic() - began < 50
+
+
+def test_a_held_question_is_answered_when_its_moment_comes(patient: Served, name: str) -> None:
+    patient.make(name)
+    patient.append(table(1), name)
+    terms = {"deadline_ms": 800, "policy": "deadline"}
+    began = time.monotonic()
+    answer = admit(patient, name, terms, wait_ms=60_000, reports=reports(5))
+    assert answer["is_cut"]
+    assert 0.3 < time.monotonic() - began < 50
+    # Reported batches were of one size: half of their 100 ms counts as fixed.
+    assert answer["left_ms"] <= answer["predicted_ms"] + 10
+    assert "may be needed" in answer["reason"]
+
+
+def test_data_are_not_withheld_from_who_must_cut(patient: Served, name: str) -> None:
+    patient.make(name)
+    patient.append(table(1), name)
+    terms = {"deadline_ms": 60_000, "policy": "deadline"}
+    withheld = admit(patient, name, terms, is_first=True, reports=reports(5), wait_ms=60_000)
+    assert not withheld["is_cut"]
+    assert admit(patient, name, terms, must_cut=True, wait_ms=60_000)["is_cut"]
+
+
+def test_an_operator_changes_a_deadline_and_sees_why(served: Served, name: str) -> None:
+    served.make(name)
+    served.append(table(1), name)
+    terms = {"deadline_ms": 60_000, "policy": "deadline"}
+    assert not admit(served, name, terms, is_first=True, reports=reports(5))["is_cut"]
+    changed = served.ask("PUT", f"/queries/{name}-name/deadline", {"deadline_ms": 20.0}).json()
+    assert (changed["query"], changed["deadline_ms"]) == (name, 20.0)
+    assert "below the floor" in changed["warning"]
+    answer = admit(served, name, terms, is_first=True)
+    assert answer["is_cut"]
+    assert "below the floor" in answer["reason"]
+    explained = served.ask("GET", f"/queries/{name}/admission").json()
+    assert [line["is_cut"] for line in explained["decisions"]] == [True, False]
+    assert explained["deadline_set_by"] == "operator"
+    assert explained["floor_ms"] > 20
+    metrics = served.ask("GET", "/metrics")
+    assert metrics.headers["Content-Type"].startswith("text/plain")
+    line = f'penstock_admission_deadline_seconds{{query="{name}",name="{name}-name"}} 0.02'
+    assert line in metrics.body.decode()
+    taken_back = served.ask("PUT", f"/queries/{name}/deadline", {"deadline_ms": None}).json()
+    assert taken_back["deadline_ms"] == 60_000.0
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"deadline_ms": 0}, "deadline is 0 ms"),
+        ({"deadline_ms": -5}, "deadline is -5 ms"),
+        ({"policy": "sometimes"}, "no policy 'sometimes'"),
+        ({"policy": "slide"}, "needs the slide of a window"),
+        ({"policy": "deadline"}, "needs a deadline"),
+        ({"from": "monday"}, "count from 'monday'"),
+    ],
+)
+def test_terms_that_cannot_be_kept_are_refused(
+    served: Served, name: str, terms: dict[str, Any], words: str
+) -> None:
+    served.make(name)
+    refused = ask(served, name, terms)
+    assert (refused.status, refused.code) == (400, "bad_terms")
+    assert words in refused.message
+
+
+def test_a_source_is_a_stream_or_an_offer_and_a_query_is_known(served: Served, name: str) -> None:
+    neither = ask(served, name, ASAP, inputs=[{"source": 0}])
+    assert (neither.status, neither.code) == (400, "bad_request")
+    unknown = served.ask("GET", f"/queries/{name}/admission")
+    assert (unknown.status, unknown.code) == (404, "unknown_query")
+    bad = served.ask("PUT", f"/queries/{name}/deadline", {"deadline_ms": 5})
+    assert bad.code == "unknown_query"
+
+
+def test_a_restarted_server_says_so_and_learns_again(tmp_path: Path) -> None:
+    name = "restarted"
+    terms = {"deadline_ms": 60_000, "policy": "deadline"}
+    with Served(tmp_path / "data") as served:
+        served.make(name)
+        served.append(table(1), name)
+        before = admit(served, name, terms)
+    with Served(tmp_path / "data") as served:
+        # It knows nothing, so the first batch is cut at once; then it hears of the last ones again.
+        after = admit(served, name, terms)
+        assert after["server"] != before["server"]
+        assert after["cut"] > before["cut"]
+        again = reports(5, first=before["cut"])
+        assert not admit(served, name, terms, is_first=True, reports=again)["is_cut"]

@@ -1,0 +1,275 @@
+"""Admission with deadlines on a log in a folder: what holds a question, and what ends the hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.admission.batch_question import BatchAnswer, BatchQuestion, LogInput, OutsideInput
+from penstock.admission.batch_runner import BatchAdmissionRunner
+from penstock.admission.cut import Limits
+from penstock.admission.estimate.cost import BatchReport
+from penstock.admission.hold import Held
+from penstock.admission.offer import CutsBy, Waiting
+from penstock.admission.question import Input, QueryRun
+from penstock.admission.runner import AdmissionRunner
+from penstock.admission.terms import CountedFrom, PolicyName, Terms
+from penstock.clock import SYSTEM_CLOCK
+from penstock.errors import BadCall, Fenced
+from penstock.log.backends.embedded.log import EmbeddedLog
+from penstock.log.operations import Mark, TakeQuery
+from penstock.model.ids import Instance, Lsn, QueryId, StreamName
+from support.admission.books import learn_line
+from support.log.drafts import draft, make, mark, pending, rows, stamp
+
+S, OUT = StreamName("s"), StreamName("out")
+LONG_S = 60.0
+ASAP = Terms(policy=PolicyName.ASAP)
+HOUR = Terms(3_600_000.0, PolicyName.DEADLINE)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
+    log = EmbeddedLog.open(tmp_path / "log")
+    log.run(make(S))
+    log.run(make(OUT))
+    yield log
+    log.close()
+
+
+class Stage:
+    """A runner with what a server gives it, on the loop of one test."""
+
+    def __init__(self, log: EmbeddedLog) -> None:
+        self.log = log
+        self.held = Held()
+        simple = AdmissionRunner(log, self.held, SYSTEM_CLOCK)
+        self.runner = BatchAdmissionRunner(log, self.held, SYSTEM_CLOCK, 1, simple.hold_input)
+        log.on_visible(self.held.notify)
+
+    async def append(self, *values: int, stream: StreamName = S) -> Lsn:
+        submitted = self.log.submit(rows(draft(0, *values), stream=stream))
+        return Lsn((await asyncio.wrap_future(submitted)).position)
+
+    def experienced(self, terms: Terms) -> None:
+        """Have the query's batches cost 100 ms and a hundredth for each row."""
+        kept = self.runner._heard(asked(terms))
+        learn_line(kept.book)
+
+    async def waiting(self, question: BatchQuestion) -> asyncio.Task[BatchAnswer]:
+        task = asyncio.ensure_future(self.runner.ask(question))
+        while question.query not in self.runner._waiting:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.02)
+        assert not task.done()
+        return task
+
+
+def run(steps: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(steps, 60))
+
+
+def asked(terms: Terms, after: int = 0, **more: Any) -> BatchQuestion:
+    inputs = more.pop("inputs", (LogInput(0, Input(S, Lsn(after))),))
+    query = more.pop("query", "q")
+    return BatchQuestion(query, "app", 2, inputs, terms, wait_s=more.pop("wait_s", LONG_S), **more)
+
+
+def marked(entry: Lsn, end: Lsn) -> Mark:
+    """The marker of a batch that read the input up to `end`."""
+    marker = mark(entry, stream=OUT).marker
+    return Mark(msgspec.structs.replace(marker, positions={str(S): end}))
+
+
+def test_a_question_is_held_until_data_come(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        task = await stage.waiting(asked(ASAP))
+        end = await stage.append(1, 2)
+        answer = await task
+        assert (answer.cut, answer.inputs[0].end, answer.inputs[0].latest) == (1, end, end)
+
+    run(steps())
+
+
+def test_the_first_question_after_a_batch_is_answered_at_once(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        answer = await Stage(log).runner.ask(asked(ASAP, is_first=True))
+        assert (answer.cut, answer.inputs[0].end) == (None, 0)
+
+    run(steps())
+
+
+def test_a_question_is_answered_at_the_last_moment_that_holds(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        terms = Terms(400.0, PolicyName.DEADLINE)
+        stage.experienced(terms)
+        await stage.append(1, 2, 3)
+        began = SYSTEM_CLOCK.monotonic_s()
+        answer = await stage.runner.ask(asked(terms))
+        waited_s = SYSTEM_CLOCK.monotonic_s() - began
+        assert answer.cut == 1
+        assert answer.left_ms is not None
+        assert answer.predicted_ms == pytest.approx(100.0, abs=2)
+        # 400 - 105 ms after the rows arrived, and within 10 ms of that moment if nobody disturbs.
+        assert 0.2 < waited_s < 5
+        assert answer.left_ms < 110
+
+    run(steps())
+
+
+def test_data_that_must_not_be_withheld_are_answered_at_once(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        stage.experienced(HOUR)
+        end = await stage.append(1)
+        answer = await stage.runner.ask(asked(HOUR, must_cut=True))
+        assert answer.inputs[0].end == end
+        assert "must not be withheld" in answer.reason
+
+    run(steps())
+
+
+def test_an_operator_s_deadline_ends_a_hold(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        stage.experienced(HOUR)
+        await stage.append(1)
+        task = await stage.waiting(asked(HOUR))
+        stage.runner.set_deadline(stage.runner.books.named("q"), 110.0)
+        answer = await task
+        assert (answer.cut, answer.deadline_ms) == (1, 110.0)
+
+    run(steps())
+
+
+def test_another_query_that_cuts_unplanned_has_a_held_one_decided_again(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        stage.experienced(HOUR)
+        await stage.append(1)
+        task = await stage.waiting(asked(HOUR))
+        before = stage.runner.books.named("q").book.totals.decisions
+        tight = Terms(1.0, PolicyName.DEADLINE)
+        answer = await stage.runner.ask(asked(tight, query="tight"))
+        assert answer.cut == 1
+        while stage.runner.books.named("q").book.totals.decisions == before:
+            await asyncio.sleep(0)
+        stage.held.release()
+        assert (await task).cut is None
+
+    run(steps())
+
+
+def test_a_stopping_server_answers_every_held_question(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        outside = (OutsideInput(Waiting(0, rows=0)),)
+        tasks = [
+            await stage.waiting(asked(ASAP)),
+            await stage.waiting(asked(ASAP, inputs=outside, query="outside")),
+        ]
+        stage.held.release()
+        assert [(await task).cut for task in tasks] == [None, None]
+
+    run(steps())
+
+
+def test_the_time_of_a_batch_runs_from_its_cut_to_its_marker(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        log.run(TakeQuery(QueryId("q"), "r1", None))
+        own = QueryRun(QueryId("q"), Instance(1))
+        end = await stage.append(1, 2)
+        answer = await stage.runner.ask(asked(ASAP, run=own))
+        assert answer.cut is not None
+        (entry,) = await asyncio.wrap_future(
+            log.submit(pending(draft(0, 1), stream=OUT, by=stamp()))
+        )
+        await asyncio.sleep(0.05)
+        await asyncio.wrap_future(log.submit(marked(entry, end)))
+        await stage.runner.ask(
+            asked(
+                ASAP, end, run=own, is_first=True, reports=(BatchReport(answer.cut, core_ms=3.0),)
+            )
+        )
+        while not (costs := stage.runner.books.named("q").book.costs):
+            await asyncio.sleep(0)
+        assert costs[-1].rows == 2
+        assert 45 < costs[-1].visible_ms < 10_000
+        assert stage.runner.books.named("q").writes == {"out"}
+
+    run(steps())
+
+
+def test_a_batch_is_cut_within_its_size_at_commits_and_in_every_source(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        terms = Terms(1.0, PolicyName.DEADLINE)
+        ends = [await stage.append(*range(500)) for _ in range(4)]
+        waiting = Waiting(1, rows=2_000, files=8, oldest_age_ms=9.0, cuts_by=CutsBy.FILES)
+        whole = Waiting(2, rows=0, cuts_by=CutsBy.NOTHING)
+        inputs = (LogInput(0, Input(S, Lsn(0))), OutsideInput(waiting), OutsideInput(whole))
+        answer = await stage.runner.ask(asked(terms, inputs=inputs))
+        # 4,000 rows wait and the first batch has 1,000: a quarter of each.
+        assert answer.inputs[0].end == ends[0]
+        assert answer.inputs[1].take == 2
+        assert answer.inputs[2].take == "nothing"
+
+    run(steps())
+
+
+def test_limits_of_the_user_stay(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        ends = [await stage.append(1, 2, 3) for _ in range(4)]
+        limited = (LogInput(0, Input(S, Lsn(0)), 0, Limits(rows_max=7)),)
+        answer = await stage.runner.ask(asked(ASAP, inputs=limited))
+        assert answer.inputs[0].end == ends[1]
+        until = (LogInput(0, Input(S, Lsn(0)), 0, Limits(until=ends[2])),)
+        answer = await stage.runner.ask(asked(ASAP, inputs=until))
+        assert answer.inputs[0].end == ends[2]
+
+    run(steps())
+
+
+def test_an_origin_makes_rows_older_than_their_arrival(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        log.run(TakeQuery(QueryId("q"), "r1", None))
+        end = await stage.append(1)
+        (entry,) = await asyncio.wrap_future(
+            log.submit(pending(draft(0, 1), stream=OUT, by=stamp()))
+        )
+        await asyncio.sleep(0.2)
+        await asyncio.wrap_future(log.submit(marked(entry, end)))
+        lefts = []
+        for counted_from in (CountedFrom.ARRIVAL, CountedFrom.ORIGIN):
+            terms = Terms(10_000.0, PolicyName.ASAP, origin=counted_from)
+            inputs = (LogInput(0, Input(OUT, Lsn(0))),)
+            answer = await stage.runner.ask(asked(terms, inputs=inputs, query="second"))
+            lefts.append(answer.left_ms or 0.0)
+        assert lefts[0] - lefts[1] > 150
+
+    run(steps())
+
+
+def test_who_was_taken_over_is_refused_and_so_are_terms_that_cannot_be_kept(
+    log: EmbeddedLog,
+) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        log.run(TakeQuery(QueryId("q"), "r1", None))
+        log.run(TakeQuery(QueryId("q"), "r2", None))
+        with pytest.raises(Fenced):
+            await stage.runner.ask(asked(ASAP, run=QueryRun(QueryId("q"), Instance(1))))
+        with pytest.raises(BadCall, match="needs the slide of a window"):
+            await stage.runner.ask(asked(Terms(policy=PolicyName.SLIDE)))
+
+    run(steps())

@@ -1,0 +1,169 @@
+"""Overload: first batches, batches cut to their deadline, recovery, and who gives way."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.admission.book import Batch, BatchReport
+from penstock.admission.decide import decide
+from penstock.admission.decision import Cut, Wait
+from penstock.admission.load import NO_LOAD, Load, OtherQuery
+from penstock.admission.size import batch_size, floor_ms, sustainable_ms
+from penstock.admission.terms import PolicyName
+from support.admission.books import book_of, cost_of, learn_line, offer_of, other_open
+
+NOW_MS = 10_000.0
+DEADLINE = PolicyName.DEADLINE
+
+
+def test_a_backlog_is_not_the_first_batch_and_batches_double() -> None:
+    book, now_ms, sizes = book_of(DEADLINE, 1_000.0), 0.0, []
+    for _ in range(5):
+        offer = offer_of(1_000_000, 60_000.0)
+        book.asked(offer, now_ms)
+        cut = decide(book, offer, NO_LOAD, now_ms)
+        assert isinstance(cut, Cut)
+        assert cut.rows_max is not None
+        sizes.append(cut.rows_max)
+        number = book.cut_made(cut, Batch(cut.rows_max, None, 60_000.0, 2), now_ms)
+        visible_ms = 100 + 0.01 * cut.rows_max
+        now_ms += visible_ms
+        book.reported(BatchReport(number, core_ms=visible_ms, visible_ms=visible_ms), now_ms)
+    assert sizes == [1_000, 2_000, 4_000, 8_000, 32_000]
+
+
+def test_a_batch_is_cut_to_what_its_deadline_allows() -> None:
+    # 100 + 0.01 x rows within 500 ms: 40,000 rows, were there so large a batch before.
+    book = book_of(DEADLINE, 500.0)
+    learn_line(book)
+    book.ours.rows_largest = 1_000_000
+    size = batch_size(book, offer_of(90_000, 0.0), NO_LOAD, 500.0)
+    assert size.rows_max == pytest.approx(40_000, rel=0.01)
+    assert "500 ms" in (size.reason or "")
+
+
+def test_a_batch_is_not_cut_below_the_size_where_fixed_cost_eats_the_throughput() -> None:
+    # In 120 ms only 2,000 rows would be done, with five sixths of the time for nothing: from
+    # 10,000 rows on half of the time is for rows.
+    book = book_of(DEADLINE, 120.0)
+    learn_line(book)
+    book.ours.rows_largest = 1_000_000
+    size = batch_size(book, offer_of(90_000, 0.0), NO_LOAD, 120.0)
+    assert (size.rows_max or 90_000) >= 10_000
+
+
+def test_late_rows_go_in_the_batches_that_recover_fastest() -> None:
+    # A second of rows is late and 60 rows/ms arrive, which keep 0.6 of the time busy. At once it
+    # takes 700 ms, and 700 / 0.4 until no row is late; half of it at a time takes 2.3 s.
+    book = book_of(DEADLINE, 400.0)
+    learn_line(book)
+    book.ours.rows_largest = 100_000_000
+    book.arrivals.rows_per_ms = 60.0
+    whole = batch_size(book, offer_of(60_000, 1_000.0), NO_LOAD, -600.0)
+    assert whole.rows_max is None
+    # A thousand times as much takes 25 minutes, at once or in batches of 3 s: then in these.
+    parted = batch_size(book, offer_of(60_000_000, 1_000.0), NO_LOAD, -600.0)
+    assert parted.rows_max == pytest.approx(310_000, rel=0.05)
+    assert "recover fastest" in (parted.reason or "")
+
+
+def test_at_a_rate_that_nothing_recovers_from_batches_stay_bounded() -> None:
+    book = book_of(DEADLINE, 400.0)
+    learn_line(book)
+    book.ours.rows_largest = 100_000_000
+    book.arrivals.rows_per_ms = 120.0
+    size = batch_size(book, offer_of(60_000_000, 1_000.0), NO_LOAD, -600.0)
+    assert size.rows_max == pytest.approx(110_000, rel=0.05)  # a tenth of the time is fixed cost
+
+
+def test_no_batch_has_tasks_longer_than_another_deadline_bears() -> None:
+    # Another query with 1 s of deadline and batches of 200 ms bears tasks of 400 ms. Ours has a
+    # longest task of 0.01 ms a row.
+    book = book_of(DEADLINE, 60_000.0)
+    learn_line(book)
+    book.ours.rows_largest = 10_000_000
+    tight = Load((OtherQuery("tight", deadline_ms=1_000.0, usual_ms=200.0), OtherQuery("free")))
+    size = batch_size(book, offer_of(5_000_000, 0.0), tight, 50_000.0)
+    assert size.rows_max == pytest.approx(40_000, rel=0.02)
+    assert "another query" in (size.reason or "")
+    assert batch_size(book, offer_of(4_000_000, 0.0), NO_LOAD, 50_000.0).rows_max is None
+
+
+def test_an_unsustainable_rate_is_said_with_the_growth_of_the_backlog() -> None:
+    book = book_of(DEADLINE, 1_000.0)
+    learn_line(book)
+    book.arrivals.rows_per_ms = 150.0  # 0.01 ms each: 100 can be done
+    cut = decide(book, offer_of(100_000, 2_000.0), NO_LOAD, NOW_MS)
+    assert isinstance(cut, Cut)
+    assert "cannot be sustained" in cut.reason
+    assert "grows by 50000 rows/s" in cut.reason
+
+
+def test_a_deadline_below_the_floor_is_said_with_the_floor() -> None:
+    book = book_of(DEADLINE, 50.0)
+    learn_line(book)
+    assert floor_ms(book, 2) == pytest.approx(100.0, abs=1)
+    cut = decide(book, offer_of(1_000, 10.0), NO_LOAD, NOW_MS)
+    assert isinstance(cut, Cut)
+    assert cut.is_below_floor
+    assert "below the floor: the smallest batch takes 100 ms" in cut.reason
+
+
+def test_the_shortest_deadline_that_holds_grows_with_the_rate() -> None:
+    book = book_of(DEADLINE, 1_000.0)
+    learn_line(book)
+    assert sustainable_ms(book, 2) == pytest.approx(200.0, abs=3)
+    book.arrivals.rows_per_ms = 50.0
+    assert sustainable_ms(book, 2) == pytest.approx(400.0, abs=6)
+    book.arrivals.rows_per_ms = 100.1
+    assert sustainable_ms(book, 2) is None
+
+
+def hurt(importance: float, **more: float) -> OtherQuery:
+    """A query whose 300 ms of core-time are due in 200 ms on two cores."""
+    return other_open("other", 300.0, NOW_MS + 200, importance=importance, **more)
+
+
+def test_the_less_important_query_gives_way_and_its_equal_does_not() -> None:
+    book = book_of(DEADLINE, 500.0, importance=1.0)
+    learn_line(book)
+    late = offer_of(20_000, 450.0)
+    waits = decide(book, late, Load((hurt(importance=5.0),)), NOW_MS)
+    assert isinstance(waits, Wait)
+    assert waits.gives_way
+    assert "more important query other" in waits.reason
+    assert isinstance(decide(book, late, Load((hurt(importance=1.0),)), NOW_MS), Cut)
+
+
+def test_giving_way_ends_at_its_bound() -> None:
+    book = book_of(DEADLINE, 500.0, importance=1.0)
+    learn_line(book)
+    load = Load((hurt(importance=5.0),))
+    just_before = decide(book, offer_of(20_000, 990.0), load, NOW_MS)
+    assert isinstance(just_before, Wait)
+    assert just_before.until_ms == pytest.approx(NOW_MS + 10.0)
+    assert isinstance(decide(book, offer_of(20_000, 1_000.0), load, NOW_MS), Cut)
+
+
+def test_weights_are_floored_and_alone_a_query_has_all() -> None:
+    book = book_of(DEADLINE, 500.0)
+    learn_line(book)
+    alone = decide(book, offer_of(1_000, 499.0), NO_LOAD, NOW_MS)
+    soon = other_open("soon", 0.0, NOW_MS + 1)
+    late = other_open("late", 0.0, NOW_MS + 9_999)
+    urgent = decide(book, offer_of(1_000, 499.0), Load((late,)), NOW_MS)
+    patient = decide(book, offer_of(1_000, 400.0), Load((soon,)), NOW_MS)
+    assert isinstance(alone, Cut)
+    assert isinstance(urgent, Cut)
+    assert isinstance(patient, Cut)
+    assert (alone.weight, urgent.weight, patient.weight) == (1.0, 1.0, 0.1)
+
+
+def test_a_growing_batch_time_is_learned_from_each_batch() -> None:
+    book = book_of(DEADLINE, 1_000.0)
+    learn_line(book)
+    for number in range(30):
+        book.batch_done(cost_of(2_000, 400.0, number=number), 0.0)
+    predicted = book.ours.predict(2_000, None, 2)
+    assert predicted is not None
+    assert predicted.ms_p50 == pytest.approx(400.0, rel=0.1)
