@@ -60,10 +60,10 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
         if not offer.must_cut:
             return decision
         decision = Cut(f"data must not be withheld now ({decision.reason})")
-    return _completed(decision, book, offer, load, now_ms)
+    return _completed(decision, book, offer, load)
 
 
-def _completed(cut: Cut, book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Cut:
+def _completed(cut: Cut, book: QueryBook, offer: Offer, load: Load) -> Cut:
     left_ms = cut.left_ms
     if left_ms is None and book.deadline_ms is not None:
         left_ms = book.deadline_ms - offer.oldest_age_ms
@@ -89,5 +89,5 @@ def _completed(cut: Cut, book: QueryBook, offer: Offer, load: Load, now_ms: floa
         predicted_ms=predicted_ms,
         core_ms=core_ms,
         longest_task_ms=task_ms,
-        weight=weight_of(book, load, left_ms, now_ms),
+        weight=weight_of(book, load),
     )

@@ -13,7 +13,7 @@ class Cut(msgspec.Struct, frozen=True):
 
     `predicted_ms` is cut to visible as far as it can be told; `left_ms` the time left to the
     deadline of the oldest row, negative if that has passed, None without a deadline; `core_ms` the
-    predicted core-time; `weight` is the share of cores under `rdas`, in (0, 1]. `is_below_floor`:
+    predicted core-time; `weight` is its importance under `rdas`, in (0, 1]. `is_below_floor`:
     no batch has been as fast as the deadline asks for.
     """
 

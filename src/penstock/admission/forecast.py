@@ -14,6 +14,8 @@ ANSWER_MS = 5.0
 WAITS_MIN = 5
 """Batches from which on their measured waits say what is usual."""
 
+WEIGHT_MIN = 0.05
+
 
 class Forecast(msgspec.Struct, frozen=True):
     """Cut to visible for a batch that is cut now: in the middle, and as few batches exceed it."""
@@ -55,22 +57,9 @@ def time_growth(book: QueryBook, offer: Offer) -> float:
     return 0.0 if line is None else book.arrivals.rows_per_ms * line.slope
 
 
-def weight_of(book: QueryBook, load: Load, left_ms: float | None, now_ms: float) -> float:
-    """The query's share under `rdas`, in (0, 1]: min-max of the time left among the open batches,
-    with a floor, times its importance against the highest."""
-    importances = [other.importance for other in load.others if other.is_open]
-    most = max([*importances, book.terms.importance])
-    lefts = [
-        other.open_deadline_at_ms - now_ms
-        for other in load.others
-        if other.is_open and other.open_deadline_at_ms is not None
-    ]
-    urgency = 1.0
-    if left_ms is not None and lefts:
-        least, longest = min([left_ms, *lefts]), max([left_ms, *lefts])
-        if longest > least:
-            urgency = (longest - left_ms) / (longest - least)
-    return max(urgency, WEIGHT_MIN) * max(book.terms.importance / most, WEIGHT_MIN)
-
-
-WEIGHT_MIN = 0.1
+def weight_of(book: QueryBook, load: Load) -> float:
+    """The query's weight under `rdas`, in (0, 1]: its importance against the highest of the queries
+    that have a batch open. The time left counts in the scheduler, where it is known at each offer.
+    """
+    most = max((other.importance for other in load.others if other.is_open), default=0.0)
+    return max(WEIGHT_MIN, min(1.0, book.terms.importance / max(most, book.terms.importance)))

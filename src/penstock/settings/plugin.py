@@ -118,7 +118,8 @@ DEADLINE = Setting(
     f"{PREFIX}deadline",
     "how long after its arrival a row may become visible: `800ms`, `2s`, `1.5 minutes`. Every "
     "query started in the session has it, over whatever source; an option of one of its sources "
-    "comes before it. None: a batch begins as soon as there is data ([docs/deadlines.md](deadlines.md))",
+    "comes before it. None: a batch begins as soon as there is data "
+    "([docs/deadlines.md](deadlines.md))",
     None, None,
 )  # fmt: skip
 DEADLINE_FROM = Setting(

@@ -145,18 +145,16 @@ def test_giving_way_ends_at_its_bound() -> None:
     assert isinstance(decide(book, offer_of(20_000, 1_000.0), load, NOW_MS), Cut)
 
 
-def test_weights_are_floored_and_alone_a_query_has_all() -> None:
-    book = book_of(DEADLINE, 500.0)
+def test_a_weight_is_the_importance_against_the_highest_with_a_floor() -> None:
+    book = book_of(DEADLINE, 500.0, importance=2.0)
     learn_line(book)
-    alone = decide(book, offer_of(1_000, 499.0), NO_LOAD, NOW_MS)
-    soon = other_open("soon", 0.0, NOW_MS + 1)
-    late = other_open("late", 0.0, NOW_MS + 9_999)
-    urgent = decide(book, offer_of(1_000, 499.0), Load((late,)), NOW_MS)
-    patient = decide(book, offer_of(1_000, 400.0), Load((soon,)), NOW_MS)
-    assert isinstance(alone, Cut)
-    assert isinstance(urgent, Cut)
-    assert isinstance(patient, Cut)
-    assert (alone.weight, urgent.weight, patient.weight) == (1.0, 1.0, 0.1)
+    weights = []
+    for importance in (None, 1.0, 8.0, 1_000.0):
+        others = [] if importance is None else [other_open("a", 0.0, 1e9, importance=importance)]
+        cut = decide(book, offer_of(1_000, 1_000.0), Load(tuple(others)), NOW_MS)
+        assert isinstance(cut, Cut)
+        weights.append(cut.weight)
+    assert weights == [1.0, 1.0, 0.25, 0.05]
 
 
 def test_a_growing_batch_time_is_learned_from_each_batch() -> None:

@@ -50,8 +50,9 @@ private[admission] final class QueryAdmission(
   /** Of the query at its first source, and of every source what it has left over. */
   def metricsOf(source: AdmittedSource): Map[String, String] = {
     val ofQuery = outcomes.metrics
-    val shown = if (sources.headOption.contains(source)) ofQuery else Map.empty
-    (shown ++ backlogs.getOrElse(source, Map.empty)).map { case (name, value) => s"penstock.$name" -> value }
+    val shown = if (sources.headOption.contains(source)) ofQuery else Map.empty[String, String]
+    val all = shown ++ backlogs.getOrElse(source, Map.empty[String, String])
+    all.map { case (name, value) => s"penstock.$name" -> value }
   }
 
   private def ask(): Round = {

@@ -60,7 +60,10 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
 
   /** Also task sets without a waiting task count, for the cores that they have. */
   private def ordered: ArrayBuffer[TaskSetManager] = {
-    val managers = schedulableQueue.asScala.toSeq.map { case manager: TaskSetManager => manager }
+    val managers = schedulableQueue.asScala.toSeq.map {
+      case manager: TaskSetManager => manager
+      case other => throw new IllegalStateException(s"${other.name} is no task set")
+    }
     val byKey = managers.map(manager => manager.name -> manager).toMap
     val facts = managers.map { manager =>
       terms.get(manager).facts(manager.name, manager.priority, manager.stageId, manager.runningTasks)
