@@ -20,7 +20,7 @@ class Arrivals:
         self._known_ms = 0.0
 
     def waiting(self, rows: int | None, now_ms: float) -> None:
-        """So many rows wait now; None, if the sources cannot tell, leaves everything as it is."""
+        """Rows that wait now; None, if the sources cannot tell, leaves everything as it is."""
         if rows is None:
             return
         passed_ms = now_ms - self._at_ms

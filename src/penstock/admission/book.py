@@ -101,7 +101,7 @@ class QueryBook:
         return self.waiting_ms.quantile(WAITING_HIGH)
 
     def for_others(self) -> OtherQuery:
-        """This query as the others of its application reckon with it."""
+        """The query as the others of its application reckon with it."""
         if self._for_others is None:
             self._for_others = self._seen_by_others()
         return self._for_others
@@ -119,7 +119,7 @@ class QueryBook:
         self.offered(offer, now_ms)
 
     def offered(self, offer: Offer, now_ms: float) -> None:
-        """So much waits now; told at every look, so that the rate of arrivals is known."""
+        """An offer, told at every look, so that the rate of arrivals is known."""
         self.arrivals.waiting(offer.rows, now_ms)
 
     def decided(self, decision: Decision, offer: Offer, now_ms: float) -> None:

@@ -94,7 +94,6 @@ class Totals(msgspec.Struct):
     batches: int = 0
     batches_late: int = 0
     rows: int = 0
-    rows_late: int = 0
     cuts: int = 0
     cuts_expired: int = 0
     questions: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from penstock.admission.book import QueryBook
 from penstock.admission.cuts import DecisionLine
 from penstock.admission.size import floor_ms, sustainable_ms
-from penstock.model.answers import AdmissionDecision, QueryAdmission
+from penstock.model.admission_answers import AdmissionDecision, QueryAdmission
 
 
 def explain(book: QueryBook, now_ms: float) -> QueryAdmission:

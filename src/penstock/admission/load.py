@@ -47,7 +47,7 @@ class OtherQuery(msgspec.Struct, frozen=True):
         return self.open_core_ms * max(1.0 - done, LEFT_SHARE_MIN)
 
     def is_planned(self, now_ms: float) -> bool:
-        """Whether it waits to cut a batch; one that has let its moment pass has stopped asking."""
+        """Whether the query waits to cut a batch; one whose moment is over has stopped asking."""
         return self.planned_at_ms is not None and self.planned_at_ms >= now_ms - PLAN_KEPT_MS
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.address import client_of, server_options
-from penstock.model.answers import AdmissionDecision, QueryAdmission
+from penstock.model.admission_answers import AdmissionDecision, QueryAdmission
 
 COLUMNS = ("ago", "decision", "rows", "oldest", "left", "predicted", "measured", "reason")
 

@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from penstock.client.wire import Wire
+from penstock.model.admission_answers import QueryAdmission, QueryDeadline
 from penstock.model.answers import (
     BatchAdmission,
     Checkpoint,
     EntryPlace,
     EntryPlaces,
-    QueryAdmission,
-    QueryDeadline,
     StateInLog,
 )
 from penstock.model.ids import Lsn

@@ -141,63 +141,6 @@ class BatchAdmission(msgspec.Struct, frozen=True):
     deadline_ms: float | None
 
 
-class AdmissionDecision(msgspec.Struct, frozen=True):
-    """A decision of admission `ago_ms` ago: what was buffered, predicted and, later, measured.
-
-    Times of a cut are from cut to visible; `ends_in_ms` is of a wait that lasts.
-    """
-
-    ago_ms: float
-    is_cut: bool
-    reason: str
-    rows: int | None
-    bytes: int | None
-    oldest_age_ms: float
-    predicted_ms: float | None = None
-    left_ms: float | None = None
-    measured_ms: float | None = None
-    ends_in_ms: float | None = None
-
-
-class QueryAdmission(msgspec.Struct, frozen=True):
-    """Admission of one query, explained: its terms, its last decisions, how it has fared.
-
-    `floor_ms` is the least that a batch takes, `sustainable_ms` the shortest deadline that can hold
-    at the present rate. `errors` are median errors of the estimators, as shares.
-    """
-
-    query: str
-    name: str | None
-    policy: str
-    deadline_ms: float | None
-    deadline_set_by: str
-    importance: float
-    batches: int
-    batches_late: int
-    slack_ms_p50: float | None
-    slack_ms_p5: float | None
-    floor_ms: float | None
-    sustainable_ms: float | None
-    fixed_ms: float | None
-    ms_per_1000_rows: float | None
-    rows_per_s: float
-    rows_waiting: int
-    backlog_rows_per_s: float
-    errors: dict[str, float]
-    decisions: tuple[AdmissionDecision, ...]
-    warning: str | None = None
-
-
-class QueryDeadline(msgspec.Struct, frozen=True):
-    """The deadline in force for a query after an operator's change, and a warning if the query has
-    never had batches that fast."""
-
-    query: str
-    name: str | None
-    deadline_ms: float | None
-    warning: str | None = None
-
-
 # Recovery of a query
 
 

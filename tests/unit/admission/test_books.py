@@ -24,22 +24,23 @@ def cut(book: QueryBook, at_ms: float, end: int = 7, predicted_ms: float = 100.0
     return book.cut_made(decision, Batch(1_000, None, 500.0, 2), at_ms, {"s": end})
 
 
-def test_a_cut_is_learned_from_once_both_its_marker_and_its_report_are_in() -> None:
-    for is_marker_first in (True, False):
-        book = QueryBook("q", TERMS)
-        number = cut(book, 100.0)
-        steps = [
-            lambda book=book: book.marked({"s": 7, "other": 1}, 350.0),
-            lambda book=book, number=number: book.reported(BatchReport(number, core_ms=9.0), 400.0),
-        ]
-        for step in steps if is_marker_first else reversed(steps):
-            assert book.ours.batches == 0
-            step()
-        assert book.ours.batches == 1
-        assert book.costs[-1].visible_ms == 250.0
-        assert book.latencies_ms[-1] == 750.0
-        assert book.slack_ms.last == 250.0
-        assert not book.cuts
+@pytest.mark.parametrize("is_marker_first", [True, False])
+def test_a_cut_is_learned_from_once_both_its_marker_and_its_report_are_in(
+    is_marker_first: bool,
+) -> None:
+    book = QueryBook("q", TERMS)
+    number = cut(book, 100.0)
+    for is_marker in (is_marker_first, not is_marker_first):
+        assert book.ours.batches == 0
+        if is_marker:
+            book.marked({"s": 7, "other": 1}, 350.0)
+        else:
+            book.reported(BatchReport(number, core_ms=9.0), 400.0)
+    assert book.ours.batches == 1
+    assert book.costs[-1].visible_ms == 250.0
+    assert book.latencies_ms[-1] == 750.0
+    assert book.slack_ms.last == 250.0
+    assert not book.cuts
 
 
 def test_a_marker_of_another_position_closes_nothing() -> None:

@@ -89,12 +89,12 @@ def test_ours_divides_tasks_by_the_cores_and_nothing_else() -> None:
     for rows in (1_000, 2_000, 3_000, 4_000) * 3:
         core_ms = 40 + 0.1 * rows
         ours.learn(cost_of(rows, 90 + core_ms / 2, core_ms))
-    two, one = ours.predict(2_000, None, 2), ours.predict(2_000, None, 1)
-    assert two is not None
-    assert one is not None
-    assert two.core_ms == pytest.approx(240, abs=1)
-    assert two.ms_p50 == pytest.approx(90 + 120, abs=2)
-    assert one.ms_p50 == pytest.approx(90 + 240, abs=2)
+    on_two, on_one = ours.predict(2_000, None, 2), ours.predict(2_000, None, 1)
+    assert on_two is not None
+    assert on_one is not None
+    assert on_two.core_ms == pytest.approx(240, abs=1)
+    assert on_two.ms_p50 == pytest.approx(90 + 120, abs=2)
+    assert on_one.ms_p50 == pytest.approx(90 + 240, abs=2)
 
 
 def test_time_in_the_queue_is_no_cost() -> None:

@@ -21,7 +21,8 @@ from penstock.errors import BadCall
 from penstock.gateway.context import gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import bad_request, query_id, short_text
-from penstock.model.answers import AdmittedInput, BatchAdmission, QueryDeadline
+from penstock.model.admission_answers import QueryDeadline
+from penstock.model.answers import AdmittedInput, BatchAdmission
 from penstock.model.ids import Instance, Lsn, stream_name
 from penstock.model.requests import (
     BatchAdmissionBody,
