@@ -34,6 +34,7 @@ from penstock_lab.suites.commit_cells import plan_of as commit_plan
 from penstock_lab.suites.commit_runs import Record as CommitRecord
 from penstock_lab.suites.deadlines_cells import BESIDE, BESIDE_S
 from penstock_lab.suites.deadlines_cells import Cell as DeadlineCell
+from penstock_lab.suites.deadlines_cells import plan_of as deadlines_plan
 from penstock_lab.suites.deadlines_runs import Record as DeadlineRecord
 from penstock_lab.suites.log_cells import QUICK
 
@@ -152,7 +153,7 @@ def query_run(run: Run, deadlines_s: Sequence[float] = ()) -> QueryRun:
 
 def deadlines_records() -> list[DeadlineRecord]:
     """One run of each kind and mode of a quick plan."""
-    plan = deadlines.plan_of(quick=True)
+    plan = deadlines_plan(quick=True)
     bounds = (*plan.deadlines_s, *BESIDE_S)
 
     def record(
@@ -185,16 +186,16 @@ def deadlines_records() -> list[DeadlineRecord]:
 
 
 def deadlines_names() -> set[str]:
-    return names_of(deadlines.SUITE, deadlines.plan_of(quick=True), deadlines_records())
+    return names_of(deadlines.SUITE, deadlines_plan(quick=True), deadlines_records())
 
 
-def bounded_records() -> list[bounded.Record]:
+def bounded_records() -> list[bounded_runs.Record]:
     """One run of each kind of a quick plan; static fails at 16,000 events a second."""
 
-    def record(query: str, system: str, kind: Kind, rate: int, slope: float) -> bounded.Record:
+    def record(query: str, system: str, kind: Kind, rate: int, slope: float) -> bounded_runs.Record:
         run = at_rate(run_of(query, system, 0, 100), rate, slope)
         cell = bounded_runs.Cell(query, rate)
-        return bounded.Record(cell, run, kind, query_run=query_run(run))
+        return bounded_runs.Record(cell, run, kind, query_run=query_run(run))
 
     records = [
         record(query, system, "compared", 1_000, 0.0)
@@ -208,7 +209,7 @@ def bounded_records() -> list[bounded.Record]:
 
 
 def bounded_names() -> set[str]:
-    return names_of(bounded.SUITE, bounded.plan_of(quick=True), bounded_records())
+    return names_of(bounded.SUITE, bounded_runs.plan_of(quick=True), bounded_records())
 
 
 def log_runs() -> list[dict[str, Any]]:

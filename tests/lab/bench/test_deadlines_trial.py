@@ -163,6 +163,23 @@ def test_the_last_rows_come_while_more_are_on_their_way_and_those_do_not_count()
     assert len(runs[QUERIES[0]].measured) == 150
 
 
+def test_batches_longer_than_the_edges_of_a_run_do_not_seem_to_rise() -> None:
+    # Five batches of 5 s, each visible 2 s after its last row; measured from 8 s to 23 s.
+    conditions = plan_of(quick=True).conditions("sb-fifo", 5.0, "high", 1_000, 8.0)
+    steady = noted(conditions, rising=False)
+    rows = [
+        Sighting(
+            (STARTED_MS + end * 1000 + 2_000) * 1000,
+            (STARTED_MS + np.arange((end - 5) * 1000, end * 1000, 50)) * 1000,
+        )
+        for end in (5, 10, 15, 20, 25, 30)
+    ]
+    for part in steady.parts.values():
+        part.rows = rows
+    run = query_runs(conditions, "sb-fifo", 0, steady, (5.0,))[QUERIES[0]].run
+    assert run.slope_ms_per_s == pytest.approx(0.0)
+
+
 def test_only_cut_and_order_differ_between_the_modes() -> None:
     confs = {name: {**SYSTEMS[system].conf, **conf} for name, (system, conf) in PROCESSES.items()}
     compared = [confs[name] for name in ("fifo", "fair", "edf", "rdas")]

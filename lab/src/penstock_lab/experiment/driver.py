@@ -177,7 +177,8 @@ class Driver:
 
     def _on_log(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:
         # The query's thread inherits it from this one; None leaves the choice to Spark.
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", command.pool)
+        pool: Any = command.pool
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
         return start_stage(
             self._spark,
             stage,

@@ -7,7 +7,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from penstock_lab.experiment.latency import Latencies, Sighting, latencies, row_latencies_ms
+from penstock_lab.experiment.latency import (
+    Latencies,
+    Sighting,
+    batch_slope_ms_per_s,
+    latencies,
+    row_latencies_ms,
+)
 from penstock_lab.experiment.plan import Conditions
 from penstock_lab.experiment.query_sets import QuerySet, query_set_of
 from penstock_lab.experiment.record import Noted, Run, run_of
@@ -190,8 +196,10 @@ def query_runs(
             continue
         from_ms, until_ms = measured_ms(conditions, noted.report)
         until_us = round(until_ms * 1000)
+        slope = batch_slope_ms_per_s(mine.rows, round(from_ms * 1000), until_us)
         mine = msgspec.structs.replace(mine, rows=sent_before(mine.rows, until_us))
         run = run_of(conditions.of(part), system, repeat, part_noted(noted, mine))
+        run = msgspec.structs.replace(run, slope_ms_per_s=slope)
         values = row_latencies_ms(mine.rows, round(from_ms * 1000))
         maxima = batch_maxima_ms(mine.rows, round(from_ms * 1000))
         ratios = {f"{bound:g}": miss_ratio(values, bound) for bound in deadlines_s}

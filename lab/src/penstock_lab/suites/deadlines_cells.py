@@ -28,6 +28,7 @@ SHOCKS = {
 }
 BURST_S = 5.0
 CORES = 2
+SEARCHED_DEADLINES = 4
 BESIDE_S = (1.0, 10.0)
 BESIDE = ("lr_speed_30_1", "lr_join_30_1")
 """The query in a hurry, and the one that is not."""
@@ -143,7 +144,7 @@ class Plan(msgspec.Struct, frozen=True):
     spare_repeats: int = 1
     shocks: tuple[str, ...] = tuple(SHOCKS)
     backlog_rows: int = 1_000_000
-    burst_after_s: float = 20.0
+    burst_after_s: float = 15.0
     cores: int = CORES
     again_max: int = 4
     queries: tuple[str, ...] = QUERIES
@@ -163,6 +164,11 @@ class Plan(msgspec.Struct, frozen=True):
             return ()
         return tuple(mode for mode in (*BASELINES, OURS) if mode in self.modes)
 
+    @property
+    def searched_s(self) -> float:
+        """How long a run of the search is measured: a rise is seen over several batches."""
+        return max(self.measured_s(self.longest_s), SEARCHED_DEADLINES * self.longest_s)
+
     def measured_s(self, deadline_s: float) -> float:
         return max(self.measure_s, self.measure_deadlines * deadline_s)
 
@@ -172,7 +178,13 @@ class Plan(msgspec.Struct, frozen=True):
         return (self.longest_s,) if is_blind else self.deadlines_s
 
     def conditions(
-        self, mode: str, deadline_s: float, traffic: str, rate: int, warm_up_s: float
+        self,
+        mode: str,
+        deadline_s: float,
+        traffic: str,
+        rate: int,
+        warm_up_s: float,
+        measure_s: float | None = None,
     ) -> Together:
         """One run of all queries."""
         parts = tuple(MODES[mode].part(query, deadline_s) for query in self.queries)
@@ -180,7 +192,7 @@ class Plan(msgspec.Struct, frozen=True):
             parts,
             rate,
             warm_up_s,
-            self.measured_s(deadline_s),
+            measure_s or self.measured_s(deadline_s),
             tail_s=deadline_s,
             event_speed=self.event_speed,
             traffic=TRAFFIC[traffic][0],
@@ -216,7 +228,7 @@ class Plan(msgspec.Struct, frozen=True):
         total = compared_s * len(self.traffics) * self.repeats
         if self.search is not None:
             tries = len(self.searched) * self.search.tries_max
-            total += tries * (each_s + self.measured_s(self.longest_s) + self.longest_s)
+            total += tries * (each_s + self.searched_s + self.longest_s)
         if OURS in self.modes:
             spare_s = sum(each_s + self.measured_s(bound) + bound for bound in self.deadlines_s)
             total += self.spare_repeats * spare_s
@@ -256,7 +268,7 @@ def plan_of(
         measure_s=seconds or (10.0 if quick else 60.0),
         measure_deadlines=3 if quick else 12,
         warm_up_s=8.0 if quick else 20.0,
-        first_warm_up_s=25.0 if quick else 60.0,
+        first_warm_up_s=20.0 if quick else 60.0,
         search=None if rate else Search(2_000, tries_max=3 if quick else 8),
         rate=rate,
         spare_repeats=1 if quick else 3,
