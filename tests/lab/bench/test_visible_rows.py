@@ -79,6 +79,14 @@ def test_a_batch_lasts_from_its_cut_to_its_marker_and_not_from_its_wait_for_rows
     assert within([first, second], 1_400.0, 2_500.0) == [first]
 
 
+def test_a_batch_that_spark_reported_while_it_waited_for_rows_is_one_batch() -> None:
+    waiting, itself = Timed(0, 500, 0, 10.0, 0.0), Timed(0, 1_000, 2, 700.0, 1.0)
+    markers = [marker(0, 2, 2_000)]
+    taken = batch_rows(Log(2), "reports", markers)  # type: ignore[arg-type]
+    (span,) = spans([waiting, itself], markers, taken, {})
+    assert (span.cut_ms, span.rows) == (1_000.0, 2)
+
+
 def test_the_wait_for_rows_is_read_from_sparks_progress() -> None:
     duration = {"triggerExecution": 700, "latestOffset": 400, "walCommit": 1, "queryPlanning": 20}
     batch = timed(

@@ -84,7 +84,9 @@ def spans(
     arrived_ms = {int(marker["batch"]): float(marker["arrived_at_ms"]) for marker in markers}
     by_batch = {rows.batch: rows for rows in taken}
     made = []
-    for batch in batches:
+    # While it waits for rows Spark reports the number of the batch to come; the last report of a
+    # number is that of the batch itself.
+    for batch in {batch.number: batch for batch in batches}.values():
         if batch.number in arrived_ms:
             rows, visible_ms = by_batch.get(batch.number), arrived_ms[batch.number]
             tasks_ms, queued_ms = work.get(batch.number, (0.0, 0.0))
