@@ -27,7 +27,7 @@ __all__ = ["Batch", "BatchCost", "BatchReport", "OpenCut", "QueryBook"]
 CUTS_MAX = 8
 DECISIONS_MAX = 64
 HISTORY_MAX = 256
-WAITING_HIGH = 0.9
+WAITING_HIGH = 0.95
 SHARE_MEMORY = 0.9
 
 
@@ -67,6 +67,7 @@ class QueryBook:
         self.latencies_ms: deque[float] = deque(maxlen=HISTORY_MAX)
         self.slack_ms = RecentValues()
         self.waiting_ms = RecentValues()
+        self.moment_late_ms = RecentValues()
         self.totals = Totals()
         self.last_cut_at_ms: float | None = None
         self.planned: Wait | None = None
@@ -126,6 +127,8 @@ class QueryBook:
         """Keep a decision for `explain`; a wait that follows a wait replaces it."""
         self.totals.decisions += 1
         is_cut = isinstance(decision, Cut)
+        if is_cut and self.planned is not None and not offer.must_cut:
+            self.moment_late_ms.add(max(now_ms - self.planned.until_ms, 0.0))
         if not is_cut and self.decisions and not self.decisions[-1].is_cut:
             self.decisions.pop()
         self.decisions.append(
@@ -231,6 +234,7 @@ class QueryBook:
     def run_started(self, instance: int | None) -> None:
         """Another run of the query: cuts of the one before it are void."""
         self.instance = instance
+        self.arrivals = Arrivals()
         self.cuts.clear()
         self.planned = self.last_cut_at_ms = None
         self._for_others = None
@@ -260,6 +264,7 @@ class QueryBook:
         self.auto.measured(latency_ms)
         self.totals.batches += 1
         self.totals.rows += cost.rows or 0
+        self.totals.batch_ms += cost.visible_ms
         if cut.deadline_ms is not None:
             self.is_late = latency_ms > cut.deadline_ms
             self.totals.batches_late += self.is_late

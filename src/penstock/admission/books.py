@@ -103,9 +103,10 @@ class Books:
             status=404,
         )
 
-    def all_books(self) -> list[QueryBook]:
-        """The books, the one that asked last at the end."""
-        return [kept.book for kept in self._kept.values()]
+    def running(self, now_ms: float) -> list[QueryBook]:
+        """The books of queries that have asked lately."""
+        since_ms = now_ms - AWAY_MS
+        return [kept.book for kept in self._kept.values() if kept.heard_at_ms >= since_ms]
 
     def load_for(self, book: QueryBook, now_ms: float) -> Load:
         """The other queries of the application that have asked lately."""

@@ -89,7 +89,8 @@ class DecisionLine(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct):
-    """Counts of a query since the server started."""
+    """Counts of a query since the server started. `decision_ms` is the time that decisions took,
+    with their looks into the log, `batch_ms` that of batches from cut to visible."""
 
     batches: int = 0
     batches_late: int = 0
@@ -98,3 +99,5 @@ class Totals(msgspec.Struct):
     cuts_expired: int = 0
     questions: int = 0
     decisions: int = 0
+    decision_ms: float = 0.0
+    batch_ms: float = 0.0

@@ -12,7 +12,7 @@ from penstock.model.admission_answers import AdmissionDecision, QueryAdmission
 
 def explain(book: QueryBook, now_ms: float) -> QueryAdmission:
     """The state of one query, its newest decision first."""
-    cores = book.cores
+    cores, totals = book.cores, book.totals
     line = book.ours.line_by_rows(cores)
     return QueryAdmission(
         query=book.query,
@@ -35,6 +35,10 @@ def explain(book: QueryBook, now_ms: float) -> QueryAdmission:
         errors={name: values.quantile(0.5) for name, values in book.errors.items() if len(values)},
         decisions=tuple(_decision(line, now_ms) for line in reversed(book.decisions)),
         warning=floor_warning(book),
+        moment_late_ms_p95=(
+            book.moment_late_ms.quantile(0.95) if len(book.moment_late_ms) else None
+        ),
+        decision_share=totals.decision_ms / totals.batch_ms if totals.batch_ms else None,
     )
 
 
@@ -81,6 +85,9 @@ _METRICS = {
     "cuts_expired_total": ("counter", "cuts of which nothing was heard for ten predictions"),
     "questions_total": ("counter", "questions that were asked"),
     "decisions_total": ("counter", "decisions that were made for them"),
+    "decision_seconds_total": ("counter", "time that decisions took"),
+    "batch_seconds_total": ("counter", "time of the batches from cut to visible"),
+    "moment_late_seconds": ("gauge", "cuts after their moment, 95th percentile"),
     "deadline_seconds": ("gauge", "deadline in force"),
     "slack_seconds": ("gauge", "time left at the moment of being visible, in the middle"),
     "slack_low_seconds": ("gauge", "time left at the moment of being visible, 5th percentile"),
@@ -112,6 +119,9 @@ def _values(book: QueryBook, explained: QueryAdmission) -> Iterator[tuple[str, f
     yield "cuts_expired_total", book.totals.cuts_expired
     yield "questions_total", book.totals.questions
     yield "decisions_total", book.totals.decisions
+    yield "decision_seconds_total", book.totals.decision_ms / 1000
+    yield "batch_seconds_total", book.totals.batch_ms / 1000
+    yield "moment_late_seconds", _seconds(explained.moment_late_ms_p95)
     yield "deadline_seconds", _seconds(explained.deadline_ms)
     yield "slack_seconds", _seconds(explained.slack_ms_p50)
     yield "slack_low_seconds", _seconds(explained.slack_ms_p5)

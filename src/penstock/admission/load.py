@@ -76,10 +76,11 @@ class Load(msgspec.Struct, frozen=True):
         return before_ms / max(cores, 1) + task_ms
 
     def bearable_task_ms(self) -> float | None:
-        """The longest task that no other query's deadline is broken by: half of what its deadline
-        leaves beside its usual batch, a tenth of the deadline at least; None without any."""
+        """The longest task that no other query's deadline is broken by: a quarter of what its
+        deadline leaves beside its usual batch, since a batch may meet a foreign task at each of its
+        stages; a tenth of the deadline at least; None without any."""
         bearable = [
-            max((other.deadline_ms - other.usual_ms) / 2, other.deadline_ms / 10)
+            max((other.deadline_ms - other.usual_ms) / 4, other.deadline_ms / 10)
             for other in self.others
             if other.deadline_ms is not None
         ]

@@ -105,7 +105,7 @@ def sustainable_ms(book: QueryBook, cores: int) -> float | None:
     busy = 0.0 if line is None else book.arrivals.rows_per_ms * line.slope
     if busy >= 1.0:
         return None
-    return (2 * predicted.ms_high + book.ours.without_data_ms()) / (1.0 - busy)
+    return (2 * predicted.ms_high + book.ours.between_ms()) / (1.0 - busy)
 
 
 def _amount(book: QueryBook, offer: Offer) -> _Amount | None:
@@ -135,12 +135,15 @@ def _known_size(book: QueryBook, amount: _Amount) -> tuple[float, str]:
 
 def _bearable(amount: _Amount, load: Load) -> tuple[float, str]:
     """The size whose tasks the tightest deadline of another query bears; without bound where even
-    an empty task would be too long, since nothing is won there."""
+    an empty task would be too long, since nothing is won there, and never so small that more
+    arrives than is processed: a backlog without end would be worse for all."""
     bearable_ms = load.bearable_task_ms()
     line = amount.task_line
     if bearable_ms is None or line is None or line.slope <= 0.0 or line.fixed >= bearable_ms:
         return math.inf, ""
     size = (bearable_ms - line.fixed) / line.slope
+    if amount.line is not None and amount.line.slope > 0.0:
+        size = max(size, _least_size(amount.line, amount.per_ms))
     return size, f"tasks of {bearable_ms:.0f} ms are what another query's deadline bears"
 
 

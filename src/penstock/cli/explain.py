@@ -61,6 +61,7 @@ def summary(explained: QueryAdmission) -> list[str]:
         f"floor {_ms(explained.floor_ms)}, a batch costs {cost}",
         f"shortest deadline that holds at this rate: {_ms(explained.sustainable_ms)}",
         f"{explained.rows_per_s:.0f} rows/s arrive, {explained.rows_waiting} wait: {growth}",
+        f"cut {_ms(explained.moment_late_ms_p95)} after the moment, 95th percentile",
         f"median error of predictions: {', '.join(errors) or 'none measured yet'}",
     ]
     if explained.warning is not None:

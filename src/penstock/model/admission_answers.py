@@ -27,7 +27,9 @@ class QueryAdmission(msgspec.Struct, frozen=True):
     """Admission of one query, explained: its terms, its last decisions, how it has fared.
 
     `floor_ms` is the least that a batch takes, `sustainable_ms` the shortest deadline that can hold
-    at the present rate. `errors` are median errors of the estimators, as shares.
+    at the present rate. `errors` are median errors of the estimators, as shares;
+    `moment_late_ms_p95` is how long after its moment a batch was cut, `decision_share` the time
+    that decisions took against that of the batches.
     """
 
     query: str
@@ -50,6 +52,8 @@ class QueryAdmission(msgspec.Struct, frozen=True):
     errors: dict[str, float]
     decisions: tuple[AdmissionDecision, ...]
     warning: str | None = None
+    moment_late_ms_p95: float | None = None
+    decision_share: float | None = None
 
 
 class QueryDeadline(msgspec.Struct, frozen=True):

@@ -77,15 +77,20 @@ def test_at_a_rate_that_nothing_recovers_from_batches_stay_bounded() -> None:
 
 
 def test_no_batch_has_tasks_longer_than_another_deadline_bears() -> None:
-    # Another query with 1 s of deadline and batches of 200 ms bears tasks of 400 ms. Ours has a
+    # Another query with 1 s of deadline and batches of 200 ms bears tasks of 200 ms. Ours has a
     # longest task of 0.01 ms a row.
     book = book_of(DEADLINE, 60_000.0)
     learn_line(book)
     book.ours.rows_largest = 10_000_000
     tight = Load((OtherQuery("tight", deadline_ms=1_000.0, usual_ms=200.0), OtherQuery("free")))
     size = batch_size(book, offer_of(5_000_000, 0.0), tight, 50_000.0)
-    assert size.rows_max == pytest.approx(40_000, rel=0.02)
+    assert size.rows_max == pytest.approx(20_000, rel=0.02)
     assert "another query" in (size.reason or "")
+    # At 80 rows/ms so small batches would never keep up: 1.1 x 80 x 100 / (1 - 1.1 x 0.8) would.
+    book.arrivals.rows_per_ms = 80.0
+    size = batch_size(book, offer_of(5_000_000, 0.0), tight, 50_000.0)
+    assert size.rows_max == pytest.approx(73_333, rel=0.02)
+    book.arrivals.rows_per_ms = 0.0
     assert batch_size(book, offer_of(4_000_000, 0.0), NO_LOAD, 50_000.0).rows_max is None
 
 

@@ -54,6 +54,9 @@ class OurEstimator:
         self._core_times = RecentValues()
         self._errors = RecentValues()
         self._without_data = RecentValues()
+        self._between = RecentValues()
+        self._core_between = RecentValues()
+        self._since_data = (0.0, 0.0)
         self.batches = 0
         self.rows_largest = 0
         self.bytes_largest = 0
@@ -63,7 +66,12 @@ class OurEstimator:
         alone_ms = max(cost.visible_ms - cost.queued_ms, 0.0)
         if not cost.has_data:
             self._without_data.add(alone_ms)
+            ms, core_ms = self._since_data
+            self._since_data = (ms + alone_ms, core_ms + cost.core_ms)
             return
+        self._between.add(self._since_data[0])
+        self._core_between.add(self._since_data[1])
+        self._since_data = (0.0, 0.0)
         expected = self.predict(cost.rows, cost.bytes, cost.cores)
         if expected is not None:
             self._errors.add((alone_ms - expected.ms_p50) / math.sqrt(max(expected.ms_p50, 1.0)))
@@ -111,10 +119,6 @@ class OurEstimator:
         """Time against bytes, in the middle; None before a batch told its bytes."""
         return self._by_bytes.line(cores) if self._by_bytes.core.values else None
 
-    def core_line_by_rows(self) -> Line | None:
-        """Core-time against rows; None before a batch told its rows."""
-        return self._by_rows.core.line if self._by_rows.core.values else None
-
     def task_line_by_rows(self) -> Line | None:
         """The longest task against rows; None before a batch told its rows."""
         return self._by_rows.task.line if self._by_rows.core.values else None
@@ -126,6 +130,14 @@ class OurEstimator:
     def without_data_ms(self) -> float:
         """A batch without data, in the middle; 0 while there was none."""
         return self._without_data.quantile(MIDDLE)
+
+    def between_ms(self) -> float:
+        """The time of batches without data between two with data, in the middle."""
+        return self._between.quantile(MIDDLE)
+
+    def usual_core_ms(self) -> float:
+        """The core-time from one batch with data to the next, in the middle."""
+        return self._core_times.quantile(MIDDLE) + self._core_between.quantile(MIDDLE)
 
     def usual_ms(self) -> float:
         """A batch with data, in the middle; 0 before there was any."""

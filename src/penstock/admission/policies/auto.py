@@ -1,13 +1,14 @@
 """Policy `auto`, ours: as early as the cores allow with some spare, never past the deadline.
 
-A batch costs F + b x rows, so cutting every T milliseconds keeps F / T + b x rate busy, and the
-shortest T that leaves a spare share of the time is
+A batch that takes P of the query's time and C of core-time, cut every T milliseconds, keeps P / T
+of the one and C / T of the other busy. So the shortest T that leaves a spare share is
 
-    T = F / (1 - spare - b x rate)
+    T = max(P / (1 - spare), C / cores)
 
-once for the query's own time (with the batch without data that Spark may put between two), once for
-its core-time against the cores that the other queries leave. Without a deadline of its own a query
-gets the shortest that its batches hold (`auto_deadline`).
+with the cores that the other queries leave, and in P and C the batches without data that Spark puts
+between two. Both are measured, not modelled: a longer T means more rows in a batch, which the next
+P and C tell, and T settles where it leaves the spare, or grows up to the deadline if none does.
+Without a deadline of its own a query gets the shortest that its batches hold (`auto_deadline`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import math
 
 from penstock.admission.book import QueryBook
 from penstock.admission.decision import Decision, Wait
-from penstock.admission.estimate.line import Line
 from penstock.admission.forecast import forecast, time_growth
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
@@ -55,22 +55,8 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
 
 
 def shortest_interval_ms(book: QueryBook, offer: Offer, load: Load) -> float:
-    """The shortest time between two cuts that leaves the spare; infinite if none does."""
-    time_line = book.ours.line_by_rows(offer.cores)
-    core_line = book.ours.core_line_by_rows()
-    if time_line is None or core_line is None:
-        return book.ours.usual_ms() / (1.0 - SPARE)
-    own_ms = book.ours.without_data_ms()
-    time_line = Line(time_line.fixed + own_ms, time_line.slope)
+    """The shortest time between two cuts that leaves the spare, by what batches took lately."""
     cores = offer.cores * (1.0 - SPARE)
-    queries = 1 + len(load.others)
-    cores_left = max(cores - load.core_share(), cores / queries)
-    per_ms = book.arrivals.rows_per_ms
-    return max(
-        _interval_ms(time_line, 1.0 - SPARE, per_ms), _interval_ms(core_line, cores_left, per_ms)
-    )
-
-
-def _interval_ms(line: Line, share: float, per_ms: float) -> float:
-    left = share - line.slope * per_ms
-    return line.fixed / left if left > 0.0 else math.inf
+    cores_left = max(cores - load.core_share(), cores / (1 + len(load.others)))
+    own_ms = book.ours.usual_ms() + book.ours.between_ms()
+    return max(own_ms / (1.0 - SPARE), book.ours.usual_core_ms() / cores_left)

@@ -67,7 +67,8 @@ async def set_deadline(request: web.Request) -> web.Response:
 async def metrics(request: web.Request) -> web.Response:
     """`GET /v1/metrics`: the figures of every query, as Prometheus reads them."""
     runner = gateway_of(request).batch_admission
-    text = metrics_text(runner.books.all_books(), runner.now_ms())
+    now_ms = runner.now_ms()
+    text = metrics_text(runner.books.running(now_ms), now_ms)
     return web.Response(text=text, content_type="text/plain", charset="utf-8")
 
 
