@@ -22,7 +22,7 @@ def oldest(log: LocalLog, name: str, after: int = 0) -> Oldest:
 
 
 def batch(log: LocalLog, query: str, number: int, reads: dict[str, int], writes: str) -> int:
-    """A batch that read its inputs so far, and wrote one row; where it was marked."""
+    """A batch that read its inputs so far, and wrote a row; where it was marked."""
     by = stamp(query, batch=number)
     (entry,) = log.run(pending(draft(0, number), stream=writes, by=by))
     marked = mark(entry, query=query, batch=number, stream=writes).marker
@@ -30,35 +30,34 @@ def batch(log: LocalLog, query: str, number: int, reads: dict[str, int], writes:
     return int(log.run(Mark(msgspec.structs.replace(marked, positions=positions))))
 
 
-def test_a_chain_is_as_old_as_its_first_arrival_on_every_server(
-    backend: Backend, one: LocalLog, other: LocalLog
-) -> None:
+def test_a_chain_is_as_old_as_its_first_arrival_on_every_server(backend: Backend) -> None:
+    near, far = backend.clients
     for name in "abc":
-        one.run(make(name))
+        near.run(make(name))
     backend.settle()
     for query, reads in (("q", "a"), ("r", "b")):
-        other.run(take(query))
-        other.run(Register("query", query, StreamName(reads), Lsn(0)))
+        far.run(take(query))
+        far.run(Register("query", query, StreamName(reads), Lsn(0)))
     backend.settle()
-    first = one.run(rows(draft(0, 1), draft(1, 2), stream="a")).position
+    first = near.run(rows(draft(0, 1), draft(1, 2), stream="a")).position
     backend.settle()
-    arrived_at_ms = oldest(one, "a").arrived_at_ms
-    middle = batch(other, "q", 0, {"a": first}, "b")
+    arrived_at_ms = oldest(near, "a").arrived_at_ms
+    middle = batch(far, "q", 0, {"a": first}, "b")
     backend.settle()
-    batch(one, "r", 0, {"b": middle}, "c")
+    batch(near, "r", 0, {"b": middle}, "c")
     backend.settle()
     # Two more batches, so that links over several commits are compared too.
     for number in (1, 2):
-        last = one.run(rows(draft(0, number), stream="a")).position
+        last = near.run(rows(draft(0, number), stream="a")).position
         backend.settle()
-        batch(other, "q", number, {"a": last}, "b")
+        batch(far, "q", number, {"a": last}, "b")
         backend.settle()
     for log in backend.clients:
         assert oldest(log, "b").origin_at_ms == arrived_at_ms
         assert oldest(log, "c").origin_at_ms == arrived_at_ms
         assert oldest(log, "b", middle).origin_at_ms >= arrived_at_ms
     backend.check()
-    one.run(TrimStream(StreamName("b"), Lsn(middle), 10_000, Lsn(0)))
+    near.run(TrimStream(StreamName("b"), Lsn(middle), 10_000, Lsn(0)))
     backend.check()
     backend.rebuild(1)
     backend.check()

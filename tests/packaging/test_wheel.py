@@ -19,6 +19,7 @@ def test_the_wheel_carries_one_jar_and_its_types(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
     assert [name for name in names if name.endswith(".jar")] == [JAR]
+    assert "penstock/spark/fairscheduler.xml" in names
     assert "penstock/py.typed" in names
     assert not [name for name in names if name.endswith(".scala") or "tests/" in name]
     assert any(name.endswith("licenses/LICENSE") for name in names)

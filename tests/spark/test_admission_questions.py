@@ -30,9 +30,11 @@ from support.spark.admitted_queries import (
     put_file,
     rows_in,
     started,
+    started_into,
     terms,
     wait_for_questions,
 )
+from support.spark.failpoints import Points
 
 Fresh = Callable[[str], str]
 
@@ -48,8 +50,7 @@ def test_a_self_join_asks_once_for_both_its_sources(
     stream, table = fresh("selfjoin"), fresh("joined")
     client.create(stream, "n bigint")
     reader = spark.readStream.format("penstock").options(**terms(admission, server))
-    left = reader.load(stream)
-    right = left.select((f.col("n")).alias("m"))
+    left, right = reader.load(stream), reader.load(stream).select(f.col("n").alias("m"))
     query = started(left.join(right, left["n"] == right["m"]).select("n"), checkpoint, table)
     try:
         for n in range(3):
@@ -113,23 +114,24 @@ def test_nothing_is_withheld_from_whoever_waits_for_all_of_it(
     fresh: Fresh,
     checkpoint: str,
 ) -> None:
-    stream, table = fresh("awaited"), fresh("all")
+    stream = fresh("awaited")
     client.create(stream, "n bigint")
     admission.is_withholding = True
     reader = spark.readStream.format("penstock").options(**terms(admission, server))
-    query = started(reader.load(stream), checkpoint, table)
+    rows: list[int] = []
+    query = started_into(reader.load(stream), checkpoint, rows)
     try:
         client.append(stream, numbers(1, 2, 3))
         wait_for_questions(admission, query, 4)
-        assert rows_in(spark, table) == []
+        assert rows == []
         query.processAllAvailable()
-        assert rows_in(spark, table) == [1, 2, 3]
+        assert rows == [1, 2, 3]
     finally:
         query.stop()
     client.append(stream, numbers(4, 5))
-    query = started(reader.load(stream), checkpoint, fresh("now"), availableNow=True)
+    query = started_into(reader.load(stream), checkpoint, rows, availableNow=True)
     query.awaitTermination(300)
-    assert rows_in(spark, query.name) == [4, 5]
+    assert rows == [1, 2, 3, 4, 5]
     assert all(question["must_cut"] for question in admission.asked_for(query.id)[-2:])
 
 
@@ -182,6 +184,7 @@ def test_jobs_have_their_deadline_and_progress_says_how_it_was_kept(
     properties: list[dict[str, str]] = []
 
     def remember(frame: DataFrame, _: int) -> None:
+        assert frame.count() == 1
         context = frame.sparkSession.sparkContext
         names = ("query", "deadlineAt", "arrivedAt", "weight")
         properties.append({n: str(context.getLocalProperty(f"penstock.{n}")) for n in names})
@@ -240,4 +243,41 @@ def test_the_slide_of_a_window_is_found_in_the_plan(
         wait_for_questions(admission, query, 1)
         assert admission.asked_for(query.id)[0]["terms"]["slide_ms"] == slide_ms
     finally:
+        query.stop()
+
+
+def test_withheld_data_do_not_wait_for_the_commit_of_the_batch_before(
+    spark: SparkSession,
+    server: ServerProcess,
+    client: Client,
+    admission: PlayedAdmission,
+    points: Points,
+    fresh: Fresh,
+    checkpoint: str,
+) -> None:
+    stream, sink = fresh("slow"), fresh("behind")
+    client.create(stream, "n bigint")
+    client.create(sink, "n bigint")
+    reader = spark.readStream.format("penstock").options(**terms(admission, server))
+    writer = reader.load(stream).writeStream.format("penstock")
+    query = writer.option("checkpointLocation", checkpoint).start(sink)
+    try:
+        client.append(stream, numbers(0))
+        query.processAllAvailable()
+        points.hold("before_release", [query.id])
+        client.append(stream, numbers(1))
+        wait_until("the next batch is cut", lambda: admission.cuts == 2)
+        admission.is_withholding = True
+        client.append(stream, numbers(2))
+        wait_until(
+            "the commit stands still", lambda: points.held("before_release", [query.id]) != {}
+        )
+        # Questions go on, whose data are withheld.
+        wait_for_questions(admission, query, 4)
+        assert client.read(sink).num_rows == 1
+        points.let_go("before_release")
+        query.processAllAvailable()
+        assert client.read(sink).num_rows == 3
+    finally:
+        points.let_go("before_release")
         query.stop()

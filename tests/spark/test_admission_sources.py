@@ -8,9 +8,12 @@ for a batch:
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -22,6 +25,7 @@ from support.spark.admitted_queries import (
     put_file,
     rows_in,
     started,
+    started_into,
     terms,
     wait_for_questions,
     waiting_offer,
@@ -76,7 +80,8 @@ def test_a_newer_source_is_held_and_its_offer_has_rows_and_an_age(
         offered = waiting_offer(admission, query, "rows", 20)
         assert offered["age_ms"] > 0
         assert offered["cuts_by"] == "nothing"
-        assert not query.recentProgress
+        assert not batches(query)
+        assert not list(Path(checkpoint, "offsets").glob("[0-9]*"))
         admission.is_withholding = False
         wait_until("a batch has ended", lambda: len(rows_in(spark, table)) >= 20)
         rows = rows_in(spark, table)
@@ -135,19 +140,18 @@ def test_a_checkpoint_goes_on_with_admission_without_it_and_with_it(
 ) -> None:
     folder = tmp_path / "in"
     with_terms = terms(admission, server)
-    seen: list[int] = []
+    rows: list[int] = []
     for turn, options in enumerate((with_terms, {}, with_terms)):
         put_file(folder, f"turn{turn}a", 10 * turn)
         put_file(folder, f"turn{turn}b", 10 * turn + 1)
         cuts = admission.cuts
-        query = started(files(spark, folder, options), checkpoint, fresh("turns"))
+        query = started_into(files(spark, folder, options), checkpoint, rows)
         try:
             query.processAllAvailable()
-            seen += rows_in(spark, query.name)
         finally:
             query.stop()
         assert (admission.cuts > cuts) == bool(options)
-    assert seen == [0, 1, 10, 11, 20, 21]
+    assert sorted(rows) == [0, 1, 10, 11, 20, 21]
 
 
 def test_the_session_s_deadline_is_for_every_query_and_source(
@@ -172,5 +176,72 @@ def test_the_session_s_deadline_is_for_every_query_and_source(
         assert asked["inputs"][0]["offer"]["rows"] == 5
         assert asked["cores"] == 2
         assert asked["application"] == spark.sparkContext.applicationId
+    finally:
+        query.stop()
+
+
+@pytest.mark.parametrize("cleaning", ["off", "delete"])
+def test_commits_under_admission_are_as_asynchronous_as_without(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    tmp_path: Path,
+    checkpoint: str,
+    cleaning: str,
+) -> None:
+    rows: list[int] = []
+    options = terms(admission, server, cleanSource=cleaning)
+    query = started_into(files(spark, tmp_path / "in", options), checkpoint, rows)
+    try:
+        wait_for_questions(admission, query, 1)
+        jvm: Any = spark._jvm
+        running = jvm.org.apache.spark.sql.penstock.RunningQuery
+        # A source that may delete what it has read makes commits synchronous, wrapped or not.
+        assert running.hasSourceThatDeletes(query.id) == (cleaning == "delete")
+    finally:
+        query.stop()
+
+
+def test_files_that_were_taken_for_a_batch_that_never_began_are_read(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder, rows = tmp_path / "in", list[int]()
+    put_file(folder, "a", 1)
+    put_file(folder, "b", 2)
+    plain = started_into(files(spark, folder, {}), str(tmp_path / "plain"), [])
+    plain.processAllAvailable()
+    plain.stop()
+    # Spark records the files before it records the batch: a driver may die in between.
+    shutil.copytree(tmp_path / "plain" / "sources", Path(checkpoint, "sources"))
+    put_file(folder, "c", 3)
+    query = started_into(files(spark, folder, terms(admission, server)), checkpoint, rows)
+    try:
+        query.processAllAvailable()
+        assert sorted(rows) == [1, 2, 3]
+    finally:
+        query.stop()
+
+
+def test_a_relation_read_twice_is_one_source_and_keeps_its_hidden_columns(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder, rows = tmp_path / "in", list[int]()
+    frame = files(spark, folder, terms(admission, server)).select("n", "_metadata.file_name")
+    named = frame.where(f.col("file_name") == "a.json")
+    query = started_into(frame.union(named), checkpoint, rows)
+    try:
+        put_file(folder, "a", 1)
+        put_file(folder, "b", 2)
+        query.processAllAvailable()
+        assert sorted(rows) == [1, 1, 2]
+        assert {len(question["inputs"]) for question in admission.asked_for(query.id)} == {1}
     finally:
         query.stop()

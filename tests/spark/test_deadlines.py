@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,7 +34,11 @@ def log_source(
 ) -> tuple[DataFrame, Callable[[int], None]]:
     client.create(stream, "n bigint")
     reader = spark.readStream.format("penstock").options(**options)
-    return reader.load(stream), lambda n: client.append(stream, numbers(n)) and None
+
+    def add(n: int) -> None:
+        client.append(stream, numbers(n))
+
+    return reader.load(stream), add
 
 
 def folder_source(
@@ -117,15 +120,19 @@ def test_a_row_that_waits_is_visible_by_its_deadline_without_anybody_asking(
         for n in range(4):
             client.append(source, numbers(n))
             begin = time.monotonic()
-            wait_until(f"row {n} is visible", lambda n=n: client.read(sink).num_rows == n + 1)
+            wait_for_rows(client, sink, n + 1)
             latencies.append(time.monotonic() - begin)
         # The first batch of a session compiles; the others know what a batch costs.
         assert max(latencies[1:]) < 4.0, latencies
-        metrics = json.loads(query.lastProgress.json)["sources"][0]["metrics"]
+        metrics = batches(query)[-1]["sources"][0]["metrics"]
         assert metrics["penstock.policy"] == "deadline"
         assert float(metrics["penstock.deadlineMs"]) == 3_000
     finally:
         query.stop()
+
+
+def wait_for_rows(client: Client, stream: str, count: int) -> None:
+    wait_until(f"{count} rows are visible", lambda: client.read(stream).num_rows == count)
 
 
 @pytest.fixture

@@ -48,10 +48,10 @@ def pool_of(spark: SparkSession) -> Callable[[str], str]:
 
 
 def overtaking(spark: SparkSession, pool: str) -> tuple[list[int], list[int]]:
-    """A job of 30 tasks due in a minute, and once it runs one of 16 due in two seconds: starts of
+    """A job of 80 tasks due in a minute, and once it runs one of 16 due in two seconds: starts of
     both."""
     number = next(_numbers)
-    early = SleepingJob(spark, f"early-{number}", 30, pool=pool, due_s=60)
+    early = SleepingJob(spark, f"early-{number}", 80, pool=pool, due_s=60)
     early.start()
     early.wait_for(4)
     urgent = SleepingJob(spark, f"urgent-{number}", 16, pool=pool, due_s=2)
@@ -86,7 +86,7 @@ def test_shares_leave_each_of_two_queries_a_core(
 
 def test_a_job_outside_the_pool_keeps_a_core_and_the_pool_the_other(spark: SparkSession) -> None:
     number = next(_numbers)
-    managed = SleepingJob(spark, f"managed-{number}", 30, pool=OURS, due_s=60)
+    managed = SleepingJob(spark, f"managed-{number}", 80, pool=OURS, due_s=60)
     managed.start()
     managed.wait_for(4)
     outside = SleepingJob(spark, f"outside-{number}", 10)
@@ -98,7 +98,7 @@ def test_a_job_outside_the_pool_keeps_a_core_and_the_pool_the_other(spark: Spark
 
 def test_jobs_outside_the_pool_hold_no_more_than_a_core_against_it(spark: SparkSession) -> None:
     number = next(_numbers)
-    outside = SleepingJob(spark, f"outside-{number}", 30)
+    outside = SleepingJob(spark, f"outside-{number}", 80)
     outside.start()
     outside.wait_for(4)
     managed = SleepingJob(spark, f"managed-{number}", 10, pool=OURS, due_s=60)

@@ -13,8 +13,17 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
+from support.servers.processes import wait_until
+from support.spark.admitted_queries import batches
 
 Fresh = Callable[[str], str]
+# Without these it is refused for other reasons.
+FOR_REAL_TIME_MODE = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.penstock.commit.mode": "sync",
+}
 BAD_DURATION = r"deadline is '{}'; it takes a time above 0 .* such as 800ms, 2s"
 
 
@@ -89,13 +98,18 @@ def test_a_trigger_of_its_own_is_refused(
 ) -> None:
     stream = fresh("timed")
     client.create(stream, "n bigint")
-    reader = spark.readStream.option("deadline", "1s")
+    session = spark.newSession()
+    for key, value in FOR_REAL_TIME_MODE.items():
+        session.conf.set(key, value)
+    reader = session.readStream.option("deadline", "1s")
     frames = {
         "rate": lambda: reader.format("rate").load(),
         "files": lambda: reader.schema("n int").json(str(tmp_path)),
         "log": lambda: reader.format("penstock").load(stream),
     }
-    query = started(frames[source](), **trigger)
+    # One of the few sinks that Real-Time Mode takes.
+    writer = frames[source]().writeStream.format("console").outputMode("update")
+    query = writer.trigger(**trigger).start()
     with pytest.raises(StreamingQueryException, match=says):
         query.awaitTermination(300)
 
@@ -120,7 +134,7 @@ def test_a_query_without_terms_is_as_it_was(spark: SparkSession, checkpoint: str
         .start()
     )
     try:
-        query.processAllAvailable()
-        assert not query.lastProgress["sources"][0].get("metrics")
+        wait_until("a batch has ended", lambda: bool(batches(query)))
+        assert not batches(query)[-1]["sources"][0].get("metrics")
     finally:
         query.stop()

@@ -202,7 +202,11 @@ class StateInLog(msgspec.Struct, frozen=True):
 
 
 class MarkerLine(msgspec.Struct, frozen=True):
-    """A marker in the list of a query's markers: what it committed, without the entries."""
+    """A marker in the list of a query's markers: what it committed, without the entries.
+
+    `origin_at_ms` is when the oldest row that the batch read first arrived in the log, which is its
+    own arrival if it read none there; None if it wrote nothing, or all of that is trimmed.
+    """
 
     lsn: Lsn
     batch: BatchId
@@ -211,6 +215,7 @@ class MarkerLine(msgspec.Struct, frozen=True):
     positions: dict[str, Lsn]
     mode: str
     rows: int
+    origin_at_ms: int | None = None
 
 
 class MarkerList(msgspec.Struct, frozen=True):

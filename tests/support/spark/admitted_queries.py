@@ -42,6 +42,18 @@ def started(frame: DataFrame, checkpoint: str, table: str, **trigger: Any) -> St
     return writer.option("checkpointLocation", checkpoint).start()
 
 
+def started_into(
+    frame: DataFrame, checkpoint: str, rows: list[int], **trigger: Any
+) -> StreamingQuery:
+    """The same into a list, which a query may go on to fill when it is started again."""
+    writer = frame.writeStream.foreachBatch(
+        lambda batch, _: rows.extend(row["n"] for row in batch.select("n").collect())
+    )
+    if trigger:
+        writer = writer.trigger(**trigger)
+    return writer.option("checkpointLocation", checkpoint).start()
+
+
 def rows_in(spark: SparkSession, table: str) -> list[int]:
     return sorted(row["n"] for row in spark.table(table).select("n").collect())
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.penstock.{RunningQuery, SinkKind, StreamThread, Trig
 import penstock.{BadCall, Clock}
 import penstock.client.Gateway
 import penstock.commit.jvm.JvmResources
-import penstock.query.QueryRuns
+import penstock.query.{QueryRuns, TaskLog}
 import penstock.settings.{Keys, StatedTerms, Terms}
 import penstock.wire._
 
@@ -59,7 +59,7 @@ private[admission] final class QueryAdmission(
     val isFirst = noteBatchBefore()
     val starts = StreamThread.startsOf(query)
     val inputs = sources.map(source => source.lookFrom(starts.get(source)))
-    val log = QueryRuns.logOfThisThread
+    val log = logHere
     val telling = reports.next()
     val mustCut = isAvailableNow || StreamThread.isAwaited(query)
     val question = BatchQuestion(
@@ -86,6 +86,9 @@ private[admission] final class QueryAdmission(
     }
   }
 
+  /** The run's task log, if the server that is asked has it. */
+  private def logHere: Option[TaskLog] = QueryRuns.logOfThisThread.filter(_.isAt(gateway.url))
+
   private def took(inputs: Seq[BatchInput], answer: BatchAdmission): Unit = {
     tellJobs(query, answer.deadlineMs, answer.leftMs.filter(_ => answer.cut.isDefined), answer.weight, clock)
     outcomes.answered(answer)
@@ -106,7 +109,7 @@ private[admission] final class QueryAdmission(
     val now = RunningQuery.batchOfThisThread
     val isFirst = !batchBefore.contains(now)
     for (batch <- now; before <- round if isFirst && batchBefore.isDefined; answer <- before.answer) {
-      val isMarked = RunningQuery.sinkOf(query) == SinkKind.Log && QueryRuns.logOfThisThread.isDefined
+      val isMarked = RunningQuery.sinkOf(query) == SinkKind.Log && logHere.isDefined
       reports.ran(batch, answer.cut, isMarked)
     }
     batchBefore = Some(now)

@@ -26,6 +26,8 @@ import penstock.wire.Json
 final class Gateway private (connection: Connection, http: HttpClient) {
   import Gateway._
 
+  def url: String = connection.url
+
   def streams: StreamRoutes = new StreamRoutes(this)
 
   def queries: QueryRoutes = new QueryRoutes(this)

@@ -24,6 +24,9 @@ final class TaskLog(
   private val sealedBatches = new ConcurrentHashMap[Long, Sealed]()
   private val outputs = new ConcurrentHashMap[String, StreamInfo]()
 
+  /** Whether the run took its instance number at this server: another one does not know it. */
+  def isAt(url: String): Boolean = gateway.url == url
+
   /** The output stream, asked for once per run. */
   def stream(name: String)(ensure: => StreamInfo): StreamInfo =
     outputs.computeIfAbsent(name, _ => ensure)

@@ -133,7 +133,18 @@ def markers_from(view: StoreView, query: QueryId, first: BatchId) -> Iterator[Ma
             marker.positions,
             marker.mode,
             rows,
+            _origin_of(view, lsn, marker),
         )
+
+
+def _origin_of(view: StoreView, lsn: Lsn, marker: Marker) -> int | None:
+    """The origin that the commits of a marker keep; None: none of them is left."""
+    for name in {write.stream for write in marker.writes}:
+        stream = view.stream(name)
+        commit = view.commit_at(stream, lsn) if stream is not None else None
+        if commit is not None and commit.lsn == lsn:
+            return commit.arrived_at_ms if commit.origin_at_ms is None else commit.origin_at_ms
+    return None
 
 
 def marker_list(view: StoreView, query: QueryId, first: BatchId, markers_max: int) -> MarkerList:

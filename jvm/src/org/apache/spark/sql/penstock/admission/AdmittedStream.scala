@@ -1,4 +1,4 @@
-// Scala because: it implements Spark's MicroBatchStream around another one.
+// Scala because: it implements Spark's MicroBatchStream around the source of somebody else.
 package org.apache.spark.sql.penstock.admission
 
 import java.util.{Map => JMap, Optional}
