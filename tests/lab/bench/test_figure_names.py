@@ -103,6 +103,8 @@ def test_names_of_deadlines() -> None:
         *joined(("backlog",), ("asap", "db-edf"), backlog),
         *joined(("beside",), ("sb-fair", "db-edf"), ("p95_ms", "miss_ratio")),
         LAG,
+        "admission.moment_late_ms_p95",
+        "admission.decision_share",
         "headline.p95_reduction",
         "headline.mean_reduction",
         "headline.worst_query_ratio",

@@ -39,6 +39,7 @@ from penstock_lab.queries import Query, named
 from penstock_lab.workloads.load import WORKLOADS
 
 BACKLOG_TIMEOUT_S = 120.0
+ADMISSION = ("moment_late_ms_p95", "decision_share")
 
 
 class JointBench(Protocol):
@@ -225,6 +226,16 @@ class JointRig(Rig):
             return None
         return float(sum(time.user + time.system for time in times))
 
+    def _admission(self, query_id: str) -> dict[str, float]:
+        """The server's account of its decisions; empty of a query that stated no terms."""
+        assert self._client is not None
+        try:
+            explained = self._client.explain(query_id)
+        except PenstockError:
+            return {}
+        each = {name: getattr(explained, name) for name in ADMISSION}
+        return {name: float(value) for name, value in each.items() if value is not None}
+
     def _wait_all_seen(self, names: JointNames, observers: dict[str, LogObserver]) -> None:
         assert self._client is not None
         for name, observer in observers.items():
@@ -260,6 +271,7 @@ class JointRig(Rig):
             work = msgspec.convert(told_work, dict[int, tuple[float, float]], str_keys=True)
             part.batches = spans(batches, markers, taken, work)
             part.estimates_off = estimates_off(part.batches, self._cores)
+        part.admission = self._admission(ids[stage.name])
         checked = self._check(self._client, query, ids, names.streams, names.folder)
         part.rows_checked, part.rows_different = checked.rows_checked, checked.rows_different
         part.differences = list(checked.first)

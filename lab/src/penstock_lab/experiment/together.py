@@ -137,6 +137,8 @@ class PartNoted(msgspec.Struct):
     batches: list[Span] = []
     estimates_off: dict[str, float] = {}
     """By estimator, the median of how far it was off, as a share of what a batch took."""
+    admission: dict[str, float] = {}
+    """What the server says of its decisions: how late cuts were, what share of time they took."""
     rows_checked: int = 0
     rows_different: int = 0
     differences: list[str] = []
@@ -172,6 +174,8 @@ class QueryRun(msgspec.Struct, frozen=True):
     cpu_us_per_row: float | None = None
     estimates_off: dict[str, float] = {}
     """By estimator, how far it was off in the middle, as a share of what a batch took."""
+    admission: dict[str, float] = {}
+    """Of the server's decisions: how late cuts were, what share of batch time they took."""
     spans: list[Span] = []
     """All its batches."""
     measured: list[Span] = []
@@ -214,6 +218,7 @@ def query_runs(
             throughput(measured),
             shares.get(part.query),
             mine.estimates_off,
+            mine.admission,
             mine.batches,
             measured,
         )

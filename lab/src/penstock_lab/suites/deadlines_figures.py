@@ -138,6 +138,7 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
         *against_baselines(plan, compared),
         *missed_with_spare(spare),
         *estimator_errors(compared),
+        *admission_figures(compared),
         *verdict_counts([record.run for record in records], judged),
     ]
 
@@ -270,6 +271,21 @@ def estimator_errors(compared: Sequence[Single]) -> list[Figure]:
         best = min(papers, key=lambda name: papers[name])
         words = f"{sentence} the better of the papers' two: {best}"
         made += middle("headline.estimator_error_paper", "%", words, off[best])
+    return made
+
+
+def admission_figures(compared: Sequence[Single]) -> list[Figure]:
+    """The server's decisions in our runs: how late they came and what they cost, at worst."""
+    ours = [s.query_run.admission for s in compared if s.system == OURS and s.is_counted]
+    made = []
+    for key, unit, sentence, goal in (
+        ("moment_late_ms_p95", "ms", "cut after its moment, 95 of 100", Goal("at most", 10.0)),
+        ("decision_share", SHARE, "decisions, of batch time", Goal("under", 0.01)),
+    ):
+        values = tuple(account[key] for account in ours if key in account)
+        if values:
+            words = f"{sentence}; worst of the runs of {OURS}"
+            made.append(Figure(f"admission.{key}", unit, words, max(values), values, goal))
     return made
 
 
