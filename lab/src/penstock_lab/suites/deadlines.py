@@ -28,8 +28,9 @@ from penstock_lab.experiment.table import (
     with_range,
 )
 from penstock_lab.suites.deadlines_cells import BURST_S, SHOCKS, Cell, Plan, plan_of
-from penstock_lab.suites.deadlines_figures import NOT_BACK, figures, singles
+from penstock_lab.suites.deadlines_figures import figures, singles
 from penstock_lab.suites.deadlines_runs import Record, for_file, runs
+from penstock_lab.suites.deadlines_shocks import NOT_BACK
 
 SHOCK_NAMES = tuple(f"{shock}." for shock in SHOCKS)
 BURST_WORDS = (

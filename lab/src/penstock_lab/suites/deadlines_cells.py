@@ -166,7 +166,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def searched_s(self) -> float:
-        """How long a run of the search is measured: a rise is seen over several batches."""
+        """Seconds that a run of the search is measured: a rise is seen over several batches."""
         return max(self.measured_s(self.longest_s), SEARCHED_DEADLINES * self.longest_s)
 
     def measured_s(self, deadline_s: float) -> float:
