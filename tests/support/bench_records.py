@@ -12,13 +12,30 @@ from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.latency import Latencies
 from penstock_lab.experiment.record import Kind, Measured, Run
 from penstock_lab.experiment.suite import Suite
+from penstock_lab.experiment.together import QueryRun
 from penstock_lab.experiment.verdict import Verdict
+from penstock_lab.experiment.visible_rows import Recovery, Span
 from penstock_lab.measure.killed_driver import Answered
 from penstock_lab.measure.log_sizes import CLIENTS, EMBEDDED, GATEWAY_SIZES, SIZES, WRITERS
-from penstock_lab.suites import answers, commit, compared, floor, log, protocols, sustain
+from penstock_lab.suites import (
+    answers,
+    bounded,
+    bounded_runs,
+    commit,
+    compared,
+    deadlines,
+    floor,
+    log,
+    protocols,
+    sustain,
+)
 from penstock_lab.suites.commit_cells import Cell as CommitCell
 from penstock_lab.suites.commit_cells import plan_of as commit_plan
 from penstock_lab.suites.commit_runs import Record as CommitRecord
+from penstock_lab.suites.deadlines_cells import BESIDE, BESIDE_S
+from penstock_lab.suites.deadlines_cells import Cell as DeadlineCell
+from penstock_lab.suites.deadlines_cells import plan_of as deadlines_plan
+from penstock_lab.suites.deadlines_runs import Record as DeadlineRecord
 from penstock_lab.suites.log_cells import QUICK
 
 P = TypeVar("P")
@@ -102,7 +119,7 @@ def commit_names() -> set[str]:
         run = at_rate(run_of(cell.query, system, 0, 100), cell.rate, 99.0 * (cell.rate > 10_000))
         return CommitRecord(cell, run, kind, batches, [100.0] * took, STEPS, 500.0)
 
-    names = ("default", "tuned", "asyncckpt", "full")
+    names = ("default", "zstream", "tuned", "asyncckpt", "full")
     records = [record(cell, name, 4) for cell in cells for name in names]
     records += [record(cells[0], name, 200, "growth") for name in ("full", "default")]
     records += [
@@ -114,6 +131,86 @@ def commit_names() -> set[str]:
     assert plan.sustain is not None
     here = msgspec.structs.replace(plan.sustain, cells=(cells[0],))
     return names_of(commit.SUITE, msgspec.structs.replace(plan, sustain=here), records)
+
+
+def query_run(run: Run, deadlines_s: Sequence[float] = ()) -> QueryRun:
+    """A query's run with every number that a suite may ask for."""
+    spans = [Span(number, number * 1_000.0, number * 1_000.0 + 400.0, 50) for number in range(4)]
+    return QueryRun(
+        run,
+        80.0,
+        {f"{bound:g}": 0.02 for bound in deadlines_s},
+        run.latency,
+        run.latency,
+        90.0,
+        120.0,
+        15.0,
+        {"ours": 0.1, "zstream": 0.3, "lmstream": 0.2},
+        {"moment_late_ms_p95": 4.0, "decision_share": 0.002},
+        spans,
+        spans,
+    )
+
+
+def deadlines_records() -> list[DeadlineRecord]:
+    """One run of each kind and mode of a quick plan."""
+    plan = deadlines_plan(quick=True)
+    bounds = (*plan.deadlines_s, *BESIDE_S)
+
+    def record(
+        mode: str, deadline_s: float, traffic: str, kind: Kind, queries: Sequence[str], rate: int
+    ) -> DeadlineRecord:
+        run = at_rate(run_of("all", mode, 0, 100), rate, 99.0 * (rate > 2_000))
+        each = {name: query_run(run_of(name, mode, 0, 100), bounds) for name in queries}
+        back = dict.fromkeys(queries, Recovery(5_000.0, 3.0, True, 9_000.0))
+        return DeadlineRecord(DeadlineCell("all", deadline_s, traffic), run, kind, each, back)
+
+    every = plan.queries
+    records = [
+        record(mode, plan.longest_s, "high", "sustain", every, rate)
+        for mode in plan.searched
+        for rate in (2_000, 2_200)
+    ]
+    records += [
+        record(m, bound, "high", "compared", every, 1_800) for m, bound in plan.compared_runs
+    ]
+    records += [record("db-edf", bound, "high", "spare", every, 1_400) for bound in (1.0, 5.0)]
+    shocks: dict[str, tuple[Kind, float, Sequence[str]]] = {
+        "burst": ("burst", plan.longest_s, every),
+        "backlog": ("backlog", plan.longest_s, every[1:2]),
+        "beside": ("beside", 1.0, BESIDE),
+    }
+    for shock, mode in plan.shock_runs:
+        kind, bound, queries = shocks[shock]
+        records.append(record(mode, bound, shock, kind, queries, 600))
+    return records
+
+
+def deadlines_names() -> set[str]:
+    return names_of(deadlines.SUITE, deadlines_plan(quick=True), deadlines_records())
+
+
+def bounded_records() -> list[bounded_runs.Record]:
+    """One run of each kind of a quick plan; static fails at 16,000 events a second."""
+
+    def record(query: str, system: str, kind: Kind, rate: int, slope: float) -> bounded_runs.Record:
+        run = at_rate(run_of(query, system, 0, 100), rate, slope)
+        cell = bounded_runs.Cell(query, rate)
+        return bounded_runs.Record(cell, run, kind, query_run=query_run(run))
+
+    records = [
+        record(query, system, "compared", 1_000, 0.0)
+        for query, policy in (("lr_join_30_5", "slide"), ("lr_join_30_tumbling", "running-mean"))
+        for system in ("static", policy)
+    ]
+    records.append(record("lr_join_30_5", "static", "sustain", 8_000, 0.0))
+    records.append(record("lr_join_30_5", "static", "sustain", 16_000, 99.0))
+    records.append(record("lr_join_30_5", "slide", "past limit", 16_000, 1.0))
+    return records
+
+
+def bounded_names() -> set[str]:
+    return names_of(bounded.SUITE, bounded_runs.plan_of(quick=True), bounded_records())
 
 
 def log_runs() -> list[dict[str, Any]]:

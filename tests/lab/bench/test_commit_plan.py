@@ -47,7 +47,7 @@ def test_the_full_run_has_every_query_store_trigger_and_system() -> None:
     }
     assert found == wanted
     assert {one.query for one in cells(plan.groups) if one.rate == 1_500} == set(QUERIES)
-    assert plan.systems == ("default", "tuned", "asyncckpt", "full")
+    assert plan.systems == ("default", "zstream", "tuned", "asyncckpt", "full")
     assert plan.growth is not None
     assert plan.growth.batches_min == 500
     assert plan.left_out == ()
@@ -56,14 +56,14 @@ def test_the_full_run_has_every_query_store_trigger_and_system() -> None:
 def test_a_quick_run_has_every_store_and_system_and_says_what_it_leaves_out() -> None:
     plan = plan_of(quick=True)
     assert {one.store for one in cells(plan.groups)} == set(STORES)
-    assert plan.systems == ("default", "tuned", "asyncckpt", "full")
+    assert plan.systems == ("default", "zstream", "tuned", "asyncckpt", "full")
     assert plan.repeats >= 3
     assert plan.growth is not None
     assert plan.growth.batches_min == 100
     assert [name for name, _ in plan.growth.each] == ["full", "default"]
     assert plan.sustain is not None
     assert plan.left_out
-    assert plan.minutes < 20.5
+    assert plan.minutes < 21.5
 
 
 def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() -> None:
@@ -72,6 +72,21 @@ def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() 
             assert {one.has_changelog for one in group.cells} == {group.has_changelog}
             assert ("default" in group.systems) == (not group.has_changelog)
             assert ("tuned" in group.systems) == group.has_changelog
+
+
+def test_zstream_runs_where_there_is_a_trigger_and_its_policy_cuts_instead_of_it() -> None:
+    plan = plan_of()
+    group = next(group for group in plan.groups if "zstream" in group.systems)
+    paced = next(cell for cell in group.cells if not cell.is_back_to_back)
+    hurried = next(cell for cell in group.cells if cell.is_back_to_back)
+    assert "zstream" in group.systems_at(paced)
+    assert "zstream" not in group.systems_at(hurried)
+    conditions = plan.conditions(paced, 10.0, 5.0, "zstream")
+    assert conditions.every_s == 0.0
+    assert conditions.options == {"deadline": "3000ms", "policy": "zstream"}
+    assert plan.conditions(paced, 10.0, 5.0, "default").every_s == 3.0
+    assert plan.conditions(paced, 10.0, 5.0, "default").options == {}
+    assert SYSTEMS["zstream"].conf == SYSTEMS["default"].conf, "only the cut differs"
 
 
 def test_only_what_was_asked_for_is_run() -> None:

@@ -7,8 +7,10 @@ from itertools import product
 
 from support.bench_records import (
     answers_names,
+    bounded_names,
     commit_names,
     compared_names,
+    deadlines_names,
     floor_names,
     log_names,
     protocols_names,
@@ -67,7 +69,7 @@ def test_names_of_commit() -> None:
     )
     batches = {"batch_p50_ms", "batch_p99_ms", "rss_mb", "behind_batches"}
     measured = {*batches, "event_p50_ms", "event_p99_ms"}
-    times = joined(cells, ("default", "tuned", "asyncckpt", "full"), measured)
+    times = joined(cells, ("default", "zstream", "tuned", "asyncckpt", "full"), measured)
     grown = joined(
         ("lr_join_30_1.local.0s.on",), ("full", "default"), ("batch_ms_growth", "batch_ms_spike")
     )
@@ -84,6 +86,50 @@ def test_names_of_commit() -> None:
         "headline.sustainable_ratio",
         "headline.batch_ms_growth",
         "headline.memory_full_over_sync",
+        *COUNTS,
+    }
+
+
+def test_names_of_deadlines() -> None:
+    cells = joined(("lr_join_30_1", "lr_speed_30_1", "lr_count_30_1"), ("1s.high", "5s.high"))
+    rows = {"p50_ms", "p95_ms", "p99_ms", "mean_ms", "miss_ratio", "throughput", "cpu_us_per_row"}
+    beside = {"result_p95_ms", "batch_max_p95_ms", "batch_max_mean_ms"}
+    modes = ("sb-fifo", "sb-fair", "db-edf", "db-rdas", "asap")
+    backlog = ("first_visible_s", "first_batch_rows", "longest_batch_s", "back_s")
+    assert deadlines_names() == {
+        *joined(cells, modes, {*rows, *beside}),
+        *joined(("all.5s",), ("sb-fifo", "sb-fair", "db-edf"), ("sustained_per_s",)),
+        *joined(("burst",), ("sb-fair", "asap", "db-edf"), ("back_s", "worst_ms")),
+        *joined(("backlog",), ("asap", "db-edf"), backlog),
+        *joined(("beside",), ("sb-fair", "db-edf"), ("p95_ms", "miss_ratio")),
+        LAG,
+        "admission.moment_late_ms_p95",
+        "admission.decision_share",
+        "headline.p95_reduction",
+        "headline.mean_reduction",
+        "headline.worst_query_ratio",
+        "headline.throughput_ratio",
+        "headline.miss_ratio_70",
+        "headline.estimator_error_ours",
+        "headline.estimator_error_paper",
+        *COUNTS,
+    }
+
+
+def test_names_of_bounded() -> None:
+    measured = {
+        *("mean_ms", "p50_ms", "p99_ms", "batch_max_mean_ms", "batch_max_ms", "batch_rows"),
+        *("growth_ms_per_s", "throughput"),
+    }
+    assert bounded_names() == {
+        *joined(("lr_join_30_5",), ("static", "slide"), measured),
+        *joined(("lr_join_30_tumbling",), ("static", "running-mean"), measured),
+        *joined(("lr_join_30_5@16000",), ("slide",), measured),
+        *joined(("lr_join_30_5@16000",), ("static", "slide"), ("past_growth_ms_per_s",)),
+        "lr_join_30_5.static_fails_at",
+        "headline.mean_reduction_sliding",
+        "headline.mean_reduction_tumbling",
+        LAG,
         *COUNTS,
     }
 

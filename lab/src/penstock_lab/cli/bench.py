@@ -29,6 +29,7 @@ from penstock_lab.cli.bench_options import (
 from penstock_lab.processes import end_on_sigterm
 
 QUERY = several("--query", "queries")
+SECONDS = option("--seconds", type=float, help="How long each run is measured.")
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,33 @@ SUITES = {
             rate("Events per second.  [2500]"),
             several("--store", "stores"),
             several("--system", "chosen"),
+            FOLDER,
+        ),
+    ),
+    "deadlines": Description(
+        "deadlines",
+        "Three queries at once on two cores: deadlines against fixed triggers and none.",
+        (
+            QUICK,
+            JSON,
+            plot("Draw latencies here."),
+            several("--mode", "modes"),
+            several("--deadline", "deadlines_s", "In seconds; may be repeated.", type=float),
+            rate("Of high traffic; it is not looked for then."),
+            SECONDS,
+            FOLDER,
+        ),
+    ),
+    "bounded": Description(
+        "bounded",
+        "Latency over many minutes, windows that slide or tumble, against a trigger of 10 s.",
+        (
+            QUICK,
+            JSON,
+            plot("Draw batches over time here."),
+            QUERY,
+            rate("Events per second.  [1000]"),
+            SECONDS,
             FOLDER,
         ),
     ),

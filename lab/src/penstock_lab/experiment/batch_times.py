@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from penstock_lab.experiment.phases import TRIGGER
+from penstock_lab.experiment.phases import ADMISSION, BEFORE_JOB, TRIGGER
 from penstock_lab.percentiles import median
 
 QUARTERS = 4
+PREDICTED = "penstock.predictedMs"
 
 
 class Timed(msgspec.Struct, frozen=True):
@@ -23,6 +24,12 @@ class Timed(msgspec.Struct, frozen=True):
     took_ms: float
     state_ms: float
     """Of all tasks together, what Spark counts as the commit of their state."""
+    admission_ms: float = 0.0
+    """From its begin until its end in the input was known; a wait for rows is part of it."""
+    planning_ms: float = 0.0
+    """Spark's own work between that and the first job."""
+    predicted_ms: float | None = None
+    """From its cut to its end, as predicted at the cut; None where nobody did."""
 
 
 def timed(progress: Mapping[str, Any]) -> Timed:
@@ -35,7 +42,18 @@ def timed(progress: Mapping[str, Any]) -> Timed:
         int(progress["numInputRows"]),
         float(progress["durationMs"].get(TRIGGER, 0)),
         float(sum(one["commitTimeMs"] for one in progress["stateOperators"])),
+        float(progress["durationMs"].get(ADMISSION, 0)),
+        float(sum(progress["durationMs"].get(phase, 0) for phase in BEFORE_JOB)),
+        _predicted_ms(progress),
     )
+
+
+def _predicted_ms(progress: Mapping[str, Any]) -> float | None:
+    for source in progress.get("sources", ()):
+        predicted = (source.get("metrics") or {}).get(PREDICTED)
+        if predicted is not None:
+            return float(predicted)
+    return None
 
 
 def within(batches: Sequence[Timed], from_ms: float, until_ms: float) -> list[Timed]:

@@ -70,6 +70,10 @@ class Start(msgspec.Struct, frozen=True, tag=True):
     """Where checkpoints are: local, or behind a declared delay."""
     every_s: float = 0.0
     """The trigger interval; 0: a batch begins when the one before is done."""
+    options: dict[str, str] = {}
+    """Of every source of the log: a deadline, a policy."""
+    pool: str | None = None
+    """The pool of Spark's scheduler that its jobs go to, as a user would choose one."""
 
 
 class Look(msgspec.Struct, frozen=True, tag=True):
@@ -162,8 +166,8 @@ class Driver:
 
         The log's source has Spark run a first batch without rows; Spark's file source does not.
         """
-        if self._system.rows == "log":
-            return query.lastProgress is not None
+        if self._system.rows == "log" and query.lastProgress is not None:
+            return True
         return str(query.status["message"]).startswith("Waiting for")
 
     def _checkpoints(self, command: Start) -> Path:
@@ -172,6 +176,9 @@ class Driver:
         return Path(f"{scheme}{command.folder}") / "checkpoints"
 
     def _on_log(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:
+        # The query's thread inherits it from this one; None leaves the choice to Spark.
+        pool: Any = command.pool
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
         return start_stage(
             self._spark,
             stage,
@@ -179,6 +186,7 @@ class Driver:
             streams=command.streams,
             rows_max=command.rows_max,
             every_s=command.every_s,
+            options=command.options,
         )
 
     def _on_files(self, query: Query, stage: Stage, command: Start) -> StreamingQuery:
@@ -229,9 +237,13 @@ class Driver:
 
     def _commits(self) -> dict[str, Any]:
         """What the batches of the last stage took, and the steps of its commits, asked in time."""
-        told: dict[str, Any] = {"batches": [], "steps": {}, "rss_mb": None}
-        for _, query in self._running:
+        told: dict[str, Any] = {"batches": [], "steps": {}, "rss_mb": None, "stages": {}}
+        for stage, query in self._running:
             told["batches"] = [msgspec.to_builtins(timed(one)) for one in query.recentProgress]
+            told["stages"][stage.name] = {
+                "batches": told["batches"],
+                "work": _work_ms(query) if self._system.rows == "log" else {},
+            }
             told["steps"] = jvm.commit_steps(str(query.id))
         if self._jvm_pid is not None:
             told["rss_mb"] = jvm_memory.peak_mb(self._jvm_pid)
@@ -261,6 +273,18 @@ def _phases(query: StreamingQuery) -> dict[str, float]:
     found = {name: median([one.duration_ms.get(name, 0) for one in full]) or 0.0 for name in names}
     last = max((batch.batch for batch in batches), default=-1)
     return {"batches": last + 1, "rows": median([one.rows for one in full]) or 0.0, **found}
+
+
+def _work_ms(query: StreamingQuery) -> dict[int, tuple[float, float]]:
+    """How long the tasks of each batch ran, summed over them, and its jobs waited for cores."""
+    # A wait for a shuffle is part of the state's updates already.
+    return {
+        ledger.batch: (
+            sum(ms for step, ms in ledger.task_ms.items() if step != "shuffle wait"),
+            ledger.wall_ms.get("schedule", 0.0),
+        )
+        for ledger in penstock.batch_steps(query)
+    }
 
 
 def answer(driver: Driver, line: str) -> Answer:

@@ -20,6 +20,8 @@ C = TypeVar("C")
 M = TypeVar("M", bound=Measured[Any])
 Value: TypeAlias = Callable[[M], float | None]
 HEADLINE = "headline."
+SHARE = "of 1"
+"""The unit of a figure between 0 and 1."""
 
 
 class Goal(msgspec.Struct, frozen=True):
@@ -60,8 +62,8 @@ class Figure(msgspec.Struct, frozen=True):
 
     @property
     def places(self) -> int:
-        """How many digits say something: a ratio lives near 1."""
-        return 2 if self.unit == "x" else 1
+        """How many digits say something: a ratio lives near 1, a share may be small."""
+        return {"x": 2, SHARE: 3}.get(self.unit, 1)
 
     @property
     def is_summary(self) -> bool:

@@ -131,6 +131,25 @@ def slope_ms_per_s(sightings: Sequence[Sighting], sent_after_us: int) -> float |
         sent = one.sent_us[one.sent_us > sent_after_us]
         if sent.size:
             points.append((float(np.median(sent)) / 1e6, one.seen_us / 1e6))
+    return _slope(points)
+
+
+def batch_slope_ms_per_s(
+    sightings: Sequence[Sighting], from_us: int, until_us: int
+) -> float | None:
+    """The same over the oldest row of each batch, where it was due in that stretch.
+
+    A batch that the stretch cuts in two has only its newer or only its older rows in it: medians of
+    those would rise over few and long batches where nothing does.
+    """
+    oldest = [
+        (int(batch.sent_us.min()), batch.seen_us) for batch in sightings if batch.sent_us.size
+    ]
+    return _slope([(sent / 1e6, seen / 1e6) for sent, seen in oldest if from_us <= sent < until_us])
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """The rise of the line through moments of sending and of seeing, in seconds."""
     if len(points) < 3:
         return None
     sent_s, seen_s = (np.array(axis) for axis in zip(*points, strict=True))

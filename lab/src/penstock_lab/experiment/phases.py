@@ -11,9 +11,11 @@ from penstock.errors import TryAgain
 from penstock_lab.percentiles import percentile
 
 TRIGGER = "triggerExecution"
+ADMISSION = "latestOffset"
+BEFORE_JOB = ("walCommit", "getBatch", "queryPlanning")
 # In the order they happen.
 PHASES = (
-    "latestOffset",
+    ADMISSION,
     "getOffset",
     "walCommit",
     "getBatch",

@@ -42,6 +42,8 @@ class Conditions(msgspec.Struct, frozen=True):
     """The trigger interval; 0: a batch begins when the one before is done."""
     redis: str | None = None
     """Where campaigns are looked up, for the query that does so."""
+    options: dict[str, str] = {}
+    """Of every source: a deadline, a policy."""
 
     @property
     def query_set(self) -> QuerySet:

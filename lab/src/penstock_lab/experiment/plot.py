@@ -13,7 +13,10 @@ from typing import Any
 from penstock_lab.experiment.figures import Figure
 from penstock_lab.experiment.record import Measured, Run
 
-COLOURS = ("#4269d0", "#efb118", "#3ca951", "#a463f2", "#ff725c")
+COLOURS = (
+    *("#4269d0", "#efb118", "#3ca951", "#a463f2", "#ff725c"),
+    *("#6cc5b0", "#ff8ab7", "#97bbf5", "#9c6b4e", "#9498a0", "#1b1e23", "#8a9a00"),
+)
 PIXELS_PER_INCH = 110
 
 

@@ -27,7 +27,9 @@ from penstock_lab.workloads.send import Told
 from penstock_lab.workloads.sending import Sent
 
 C = TypeVar("C")
-Kind: TypeAlias = Literal["compared", "growth", "sustain"]
+Kind: TypeAlias = Literal[
+    "compared", "growth", "sustain", "spare", "burst", "backlog", "beside", "past limit"
+]
 """What a run was made for."""
 DIFFERENCES_KEPT = 5
 

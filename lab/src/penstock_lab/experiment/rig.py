@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from uuid import uuid4
 
 import msgspec
@@ -123,7 +123,7 @@ class Rig:
         self._server: server_process.OwnServer | None = None
         self._engine: Engine | None = None
 
-    def __enter__(self) -> Rig:
+    def __enter__(self) -> Self:
         try:
             self._open()
         except BaseException:
@@ -176,6 +176,7 @@ class Rig:
             parameters,
             store=conditions.store,
             every_s=conditions.every_s,
+            options=conditions.options,
         )
         try:
             self._measure(names, conditions, start, noted)

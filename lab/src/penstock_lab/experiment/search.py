@@ -100,12 +100,14 @@ def tried_of(runs: Iterable[Run]) -> tuple[Tried, ...]:
 
 def searching(
     bounds: Bounds, step_at: Callable[[int, int], Step[M]]
-) -> Generator[Step[M], M, None]:
-    """The steps of one search; `step_at` makes one of a rate and how many came before it."""
+) -> Generator[Step[M], M, tuple[Tried, ...]]:
+    """The steps of one search; `step_at` makes one of a rate and how many came before it. Returns
+    how every rate went."""
     runs: list[Run] = []
     while (rate := _next(bounds, tried_of(runs))) is not None:
         record = yield step_at(rate, len(runs))
         runs.append(record.run)
+    return tried_of(runs)
 
 
 def ended_search(bounds: Bounds, runs: Sequence[Run], cell: Any, system: str) -> Searched | None:

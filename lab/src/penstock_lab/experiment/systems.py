@@ -65,6 +65,11 @@ SYSTEMS = {
             "tuned, its state files copied behind the query",
             {**BEHIND, MODE_KEY: "asyncckpt"},
         ),
+        System(
+            "zstream",
+            "default, its batches cut by the policy of zStream",
+            {**PROVIDER, **SYNC},
+        ),
         System("full", "tuned, all of its commit behind the query", {**BEHIND, MODE_KEY: "full"}),
         System("default-files", "default, from and to files", PROVIDER, "files"),
         System("tuned-files", "tuned, from and to files", TUNED, "files"),

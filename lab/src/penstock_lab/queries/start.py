@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -49,15 +50,16 @@ def start_stage(
     rows_max: int | None = None,
     available_now: bool = False,
     every_s: float = 0.0,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> StreamingQuery:
     """Start one stage; its checkpoint is the folder of its name under `checkpoints`.
 
     `streams` says what a stream is called in the log where that is not the name it has here.
     `rows_max` bounds the rows of a batch, per input. `every_s` is the trigger interval; with 0 a
-    batch begins when the one before is done.
+    batch begins when the one before is done. `options` are those of every source, beyond these.
     """
     named = streams or {}
-    reader = spark.readStream.format(FORMAT)
+    reader = spark.readStream.format(FORMAT).options(**options)
     if rows_max is not None:
         reader = reader.option("maxRowsPerTrigger", rows_max)
     frames = {name: reader.load(named.get(name, name)) for name in stage.reads}

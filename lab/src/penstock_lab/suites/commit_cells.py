@@ -19,8 +19,10 @@ MAIN_QUERIES = ("lr_join_30_1", "cm_category_60_10")
 QUERIES = (*MAIN_QUERIES, "lr_count_20_5", "cm_job_30_1")
 PAPER_STORE = "remote20"
 WITH_CHANGELOG = ("tuned", "asyncckpt", "full")
-WITHOUT = ("default", "asyncckpt", "full")
-SYSTEMS = ("default", *WITH_CHANGELOG)
+WITHOUT = ("default", "zstream", "asyncckpt", "full")
+ZSTREAM = "zstream"
+"""Runs where there is a trigger, which is its deadline: its policy cuts, not the trigger."""
+SYSTEMS = ("default", ZSTREAM, *WITH_CHANGELOG)
 SLOW_STORE = STORES[-1]
 SLOW_FACTOR = 2.0
 """So much longer is a run where a batch of Spark's takes that much longer."""
@@ -67,6 +69,16 @@ class Group(msgspec.Struct, frozen=True):
     @property
     def has_changelog(self) -> bool:
         return self.cells[0].has_changelog
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """Those with a Spark process of their own: only the cut tells zstream from default."""
+        is_shared = "default" in self.systems
+        return tuple(name for name in self.systems if name != ZSTREAM or not is_shared)
+
+    def systems_at(self, cell: Cell) -> tuple[str, ...]:
+        """Those that are run at a cell: back to back there is no deadline to keep."""
+        return tuple(name for name in self.systems if name != ZSTREAM or not cell.is_back_to_back)
 
 
 class Growth(msgspec.Struct, frozen=True):
@@ -121,7 +133,11 @@ class Plan(msgspec.Struct, frozen=True):
             return max(self.measure_batches * cell.every_s, self.measure_s_min)
         return self.measure_s * (SLOW_FACTOR if cell.store == SLOW_STORE else 1.0)
 
-    def conditions(self, cell: Cell, measure_s: float, warm_up_s: float) -> Conditions:
+    def conditions(
+        self, cell: Cell, measure_s: float, warm_up_s: float, system: str = ""
+    ) -> Conditions:
+        is_cut = system == ZSTREAM
+        options = {"deadline": f"{round(cell.every_s * 1000)}ms", "policy": ZSTREAM}
         return Conditions(
             cell.query,
             cell.rate,
@@ -132,7 +148,8 @@ class Plan(msgspec.Struct, frozen=True):
             stall_s=3 * cell.every_s + (8.0 if cell.store == LOCAL else 20.0),
             drain_s=60.0,
             store=cell.store,
-            every_s=cell.every_s,
+            every_s=0.0 if is_cut else cell.every_s,
+            options=options if is_cut else {},
         )
 
     @property
@@ -143,7 +160,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def steps(self) -> int:
         """How often it says what it is at, at most, unless a run is repeated."""
-        compared = sum(len(group.systems) * len(group.cells) for group in self.groups)
+        compared = sum(len(g.systems_at(cell)) for g in self.groups for cell in g.cells)
         grown = len(self.growth.each) if self.growth else 0
         tried = 0
         if self.sustain:
@@ -153,20 +170,12 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def minutes(self) -> float:
         """About how long it takes where nothing has to be repeated."""
-        total = sum(
-            len(group.systems)
-            * (
-                self.start_s
-                + self.first_warm_up_s
-                - self.warm_up_s
-                + self.repeats
-                * sum(
-                    self.warm_up_s + self.measured_s(c) + self.around_s + c.every_s
-                    for c in group.cells
-                )
-            )
-            for group in self.groups
-        )
+        total = 0.0
+        for group in self.groups:
+            total += len(group.processes) * (self.start_s + self.first_warm_up_s - self.warm_up_s)
+            for cell in group.cells:
+                run_s = self.warm_up_s + self.measured_s(cell) + self.around_s + cell.every_s
+                total += len(group.systems_at(cell)) * self.repeats * run_s
         if self.growth:
             whole = self.growth.warm_up_s + self.growth.seconds + self.around_s
             total += len(self.growth.each) * (self.start_s + whole)

@@ -30,7 +30,7 @@ from penstock_lab.suites.commit_runs import Record
 
 OURS = "full"
 RIVAL = "tuned"
-PAPERS = ("default", "asyncckpt")
+PAPERS = ("default", "zstream", "asyncckpt")
 EVENT_GOALS = dict(zip(STORES, (2.0, 3.0, 5.0), strict=True))
 BATCH_GOAL, SUSTAINED_GOAL, GROWTH_GOAL, MEMORY_GOAL = 13.4, 2.0, 1.1, 1.0
 

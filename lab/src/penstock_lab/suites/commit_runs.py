@@ -92,13 +92,16 @@ def measured(
 ) -> Record:
     """One run of so many seconds of measurement and of warm-up; its batches cut to the former."""
     measure_s, warm_up_s = times_s
-    conditions = plan.conditions(cell, measure_s, warm_up_s)
+    conditions = plan.conditions(cell, measure_s, warm_up_s, system)
     noted = seat.run(conditions)
     took_ms: list[float] = []
     if noted.told is not None:
         warm_ms = noted.told.started_ms + warm_up_s * 1000
         inside = within(noted.batches, warm_ms, warm_ms + measure_s * 1000)
-        took_ms = [batch.took_ms for batch in inside]
+        # A policy holds the batch until it is to be cut, which is not the batch's time.
+        took_ms = [
+            batch.took_ms - (batch.admission_ms if conditions.options else 0.0) for batch in inside
+        ]
     run = run_of(conditions, system, repeat, noted)
     return Record(cell, run, kind, noted.batches, took_ms, noted.steps, noted.rss_mb)
 
@@ -112,7 +115,8 @@ def runs(plan: Plan, folder: Path, _tell: Tell, opening: Open = rig) -> Steps[Re
 
     for group in plan.groups:
         with contextlib.ExitStack() as closing:
-            seats = {system: seat(closing, group, system) for system in group.systems}
+            seats = {system: seat(closing, group, system) for system in group.processes}
+            seats |= {name: seats["default"] for name in group.systems if name not in seats}
             yield from _compare(plan, group, seats, retries)
     for system, cell in plan.growth.each if plan.growth else ():
         with contextlib.ExitStack() as closing:
@@ -128,7 +132,7 @@ def runs(plan: Plan, folder: Path, _tell: Tell, opening: Open = rig) -> Steps[Re
 def _compare(plan: Plan, group: Group, seats: dict[str, Seat], retries: Retries) -> Steps[Record]:
     for repeat in range(plan.repeats):
         for number, cell in enumerate(group.cells):
-            for system in rotated(group.systems, repeat + number):
+            for system in rotated(group.systems_at(cell), repeat + number):
                 seat, measure_s = seats[system], plan.measured_s(cell)
                 first_s = plan.warm_up_s if seat.is_warm else plan.first_warm_up_s
                 one = partial(measured, plan, seat, cell, system, repeat)

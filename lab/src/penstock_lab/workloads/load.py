@@ -42,6 +42,10 @@ class Load(msgspec.Struct, frozen=True):
     """Number of the first event."""
     tick_ms: int = 20
     traffic: Literal["constant", "normal", "burst"] = "constant"
+    burst_every_s: float = 30.0
+    """From the end of a burst to the end of the next, where traffic comes in bursts."""
+    burst_s: float = 1.0
+    """How long a burst lasts: ten times the rate."""
     event_speed: float = 1.0
     """Seconds of event time in a second."""
     options: dict[str, Any] = {}
@@ -81,7 +85,12 @@ class Load(msgspec.Struct, frozen=True):
         if self.traffic == "constant":
             return traffic.Constant(tick_us=tick_us, rate=self.rate)
         if self.traffic == "burst":
-            return traffic.Burst(tick_us=tick_us, rate=self.rate)
+            return traffic.Burst(
+                tick_us=tick_us,
+                rate=self.rate,
+                every_us=round(self.burst_every_s * 1e6),
+                length_us=round(self.burst_s * 1e6),
+            )
         return traffic.RandomNormal(
             tick_us=tick_us, rate=self.rate, deviation=self.rate // 5, seed=self.seed
         )

@@ -1,0 +1,288 @@
+"""Cells of the deadlines suite: modes, deadlines, traffic; and how long all of it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.errors import BadCall
+from penstock_lab.experiment import systems
+from penstock_lab.experiment.plan import known
+from penstock_lab.experiment.query_sets import query_set_of
+from penstock_lab.experiment.together import Part, Together, Traffic
+
+QUERIES = ("lr_join_30_1", "lr_speed_30_1", "lr_count_30_1")
+BASELINES = ("sb-fifo", "sb-fair")
+OURS = "db-edf"
+HURRY = "asap"
+QUICK_MODES = (*BASELINES, OURS, "db-rdas", HURRY)
+HIGH_SHARE, LOW_SHARE, SPARE_SHARE, BURST_SHARE = 0.9, 0.1, 0.7, 0.3
+"""Of the rate that holds: high and low traffic, with spare, and around a burst."""
+SHOCKS = {
+    # Who is compared: what a user in a hurry runs meets a backlog as any fixed trigger does.
+    "burst": ("sb-fair", HURRY, OURS),
+    "backlog": (HURRY, OURS),
+    "beside": ("sb-fair", OURS),
+}
+BURST_S = 5.0
+CORES = 2
+SEARCHED_DEADLINES = 4
+BESIDE_S = (1.0, 10.0)
+BESIDE = ("lr_speed_30_1", "lr_join_30_1")
+"""The query in a hurry, and the one that is not."""
+BACKLOG_QUERY = "lr_speed_30_1"
+# A run's costs besides warm-up and measurement, and a process's to start: seconds on quiet cores.
+AROUND_S = 9.0
+START_S = 14.0
+
+
+class Mode(msgspec.Struct, frozen=True):
+    """A mode: when batches are cut, and in whose order their tasks run."""
+
+    name: str
+    sentence: str
+    process: str
+    """The Spark process it runs in: what a session cannot change once it has started."""
+    policy: str | None = None
+    """None: Spark's trigger cuts."""
+    is_timed: bool = True
+    """Whether its trigger is the deadline, where no policy cuts."""
+    has_pools: bool = False
+    """Whether each query is put into a pool of its own."""
+
+    def part(self, query: str, deadline_s: float) -> Part:
+        pool = query if self.has_pools else None
+        if self.policy is None:
+            return Part(query, deadline_s if self.is_timed else 0.0, pool=pool)
+        options = {"deadline": f"{round(deadline_s * 1000)}ms", "policy": self.policy}
+        if self.policy == "fixed":
+            options["interval"] = options["deadline"]
+        return Part(query, 0.0, options, pool)
+
+
+PROCESSES: dict[str, tuple[str, dict[str, str]]] = {
+    # The system it starts from, and how its scheduler is set.
+    "fifo": ("penstock", {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}),
+    "fair": ("penstock", {"spark.scheduler.mode": "FAIR", "spark.penstock.schedule": "spark"}),
+    # A session sets the mode that these need.
+    "edf": ("penstock", {"spark.penstock.schedule": "edf"}),
+    "rdas": ("penstock", {"spark.penstock.schedule": "rdas"}),
+    "tuned": ("tuned", {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}),
+}
+MODES = {
+    mode.name: mode
+    for mode in (
+        Mode("sb-fifo", "trigger as long as the deadline, FIFO", "fifo"),
+        Mode("sb-fair", "the same, FAIR, a pool for each query", "fair", has_pools=True),
+        Mode("db-edf", "policy deadline, earliest deadline first", "edf", "deadline"),
+        Mode("db-rdas", "policy deadline, cores shared by time left", "rdas", "deadline"),
+        Mode("asap", "back to back, FAIR, a pool each", "fair", is_timed=False, has_pools=True),
+        Mode("tuned", "Spark's own commit, trigger as long as the deadline, FIFO", "tuned"),
+        Mode("db-fifo", "policy deadline alone, FIFO", "fifo", "deadline"),
+        Mode("db-fair", "policy deadline alone, FAIR", "fair", "deadline", has_pools=True),
+        Mode("sb-edf", "earliest deadline first alone, cut every deadline", "edf", "fixed"),
+        Mode("sb-rdas", "cores by time left alone, cut every deadline", "rdas", "fixed"),
+        Mode("zstream", "the paper's policy, earliest deadline first", "edf", "zstream"),
+        Mode("auto", "policy auto, earliest deadline first", "edf", "auto"),
+    )
+}
+TRAFFIC: dict[str, tuple[Traffic, float]] = {
+    # How rows come, and the share of the rate that the better baseline sustains.
+    "high": ("normal", HIGH_SHARE),
+    "low": ("normal", LOW_SHARE),
+    "constant_high": ("constant", HIGH_SHARE),
+    "constant_low": ("constant", LOW_SHARE),
+}
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A cell is all but the mode: what two modes are compared at."""
+
+    query: str
+    """One of the queries, or `all` of a run."""
+    deadline_s: float
+    traffic: str
+
+    @property
+    def name(self) -> str:
+        """Name in figures: QUERY.DEADLINE.TRAFFIC."""
+        return f"{self.query}.{self.deadline_s:g}s.{self.traffic}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.query}, {self.deadline_s:g} s, {self.traffic.replace('_', ' ')} traffic"
+
+
+class Search(msgspec.Struct, frozen=True):
+    """The search for the highest rate that holds."""
+
+    rate_first: int
+    rate_max: int = 16_000
+    """The generator has vehicles for so many."""
+    tries_max: int = 4
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The plan: all that figures depend on; written into the result file as it is."""
+
+    modes: tuple[str, ...]
+    deadlines_s: tuple[float, ...]
+    traffics: tuple[str, ...]
+    repeats: int
+    measure_s: float
+    """At least; longer where that is less than so many deadlines."""
+    measure_deadlines: int
+    warm_up_s: float
+    """So long that the windows of a run are full when it is measured."""
+    first_warm_up_s: float
+    search: Search | None
+    """None where the rate is given."""
+    rate: int | None = None
+    """The rate of high traffic, where it is given."""
+    spare_repeats: int = 1
+    shocks: tuple[str, ...] = tuple(SHOCKS)
+    backlog_rows: int = 1_000_000
+    burst_after_s: float = 15.0
+    cores: int = CORES
+    again_max: int = 4
+    queries: tuple[str, ...] = QUERIES
+    event_speed: float = 4.0
+    around_s: float = AROUND_S
+    start_s: float = START_S
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def longest_s(self) -> float:
+        return max(self.deadlines_s)
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """Modes whose highest rate is looked for: what high traffic and spare are shares of."""
+        if self.search is None:
+            return ()
+        return tuple(mode for mode in (*BASELINES, OURS) if mode in self.modes)
+
+    @property
+    def searched_s(self) -> float:
+        """Seconds that a run of the search is measured: a rise is seen over several batches."""
+        return max(self.measured_s(self.longest_s), SEARCHED_DEADLINES * self.longest_s)
+
+    def measured_s(self, deadline_s: float) -> float:
+        return max(self.measure_s, self.measure_deadlines * deadline_s)
+
+    def deadlines_of(self, mode: str) -> tuple[float, ...]:
+        """Deadlines a mode is run at: one that knows of none is run once, and held against all."""
+        is_blind = MODES[mode].policy is None and not MODES[mode].is_timed
+        return (self.longest_s,) if is_blind else self.deadlines_s
+
+    def conditions(
+        self,
+        mode: str,
+        deadline_s: float,
+        traffic: str,
+        rate: int,
+        warm_up_s: float,
+        measure_s: float | None = None,
+    ) -> Together:
+        """One run of all queries."""
+        parts = tuple(MODES[mode].part(query, deadline_s) for query in self.queries)
+        return Together(
+            parts,
+            rate,
+            warm_up_s,
+            measure_s or self.measured_s(deadline_s),
+            tail_s=deadline_s,
+            event_speed=self.event_speed,
+            traffic=TRAFFIC[traffic][0],
+            stall_s=4 * deadline_s + 15.0,
+        )
+
+    @property
+    def compared_runs(self) -> list[tuple[str, float]]:
+        """Mode and deadline of every run of a repeat at one kind of traffic."""
+        return [(mode, bound) for mode in self.modes for bound in self.deadlines_of(mode)]
+
+    def shock_modes(self, shock: str) -> tuple[str, ...]:
+        return tuple(mode for mode in SHOCKS[shock] if mode in self.modes)
+
+    @property
+    def shock_runs(self) -> list[tuple[str, str]]:
+        """Shock and mode of every run that has one."""
+        return [(shock, mode) for shock in self.shocks for mode in self.shock_modes(shock)]
+
+    @property
+    def steps(self) -> int:
+        """The most runs there can be, unless one is repeated."""
+        tries = len(self.searched) * self.search.tries_max if self.search else 0
+        spare = self.spare_repeats * len(self.deadlines_s) * (OURS in self.modes)
+        compared = len(self.compared_runs) * len(self.traffics) * self.repeats
+        return tries + compared + spare + len(self.shock_runs)
+
+    @property
+    def minutes(self) -> float:
+        """About how long it takes where nothing has to be repeated."""
+        each_s = self.warm_up_s + self.around_s
+        compared_s = sum(each_s + self.measured_s(bound) + bound for _, bound in self.compared_runs)
+        total = compared_s * len(self.traffics) * self.repeats
+        if self.search is not None:
+            tries = len(self.searched) * self.search.tries_max
+            total += tries * (each_s + self.searched_s + self.longest_s)
+        if OURS in self.modes:
+            spare_s = sum(each_s + self.measured_s(bound) + bound for bound in self.deadlines_s)
+            total += self.spare_repeats * spare_s
+        shock_s = each_s + self.measured_s(self.longest_s) + self.burst_after_s
+        total += len(self.shock_runs) * shock_s
+        processes = {MODES[mode].process for mode in self.modes}
+        first_s = self.start_s + self.first_warm_up_s - self.warm_up_s
+        return (total + len(processes) * first_s) / 60
+
+    def settings(self) -> dict[str, Any]:
+        modes = {mode: msgspec.to_builtins(MODES[mode]) for mode in self.modes}
+        processes = {
+            name: {**systems.system(system).conf, **conf}
+            for name, (system, conf) in PROCESSES.items()
+        }
+        return {**msgspec.to_builtins(self), "modes": modes, "spark": processes}
+
+
+def plan_of(
+    *,
+    quick: bool = False,
+    modes: Sequence[str] = (),
+    deadlines_s: Sequence[float] = (),
+    rate: int | None = None,
+    seconds: float | None = None,
+) -> Plan:
+    """The plan of a command line; raises BadCall, with what there is, for a name that is not."""
+    chosen = known(modes, tuple(MODES), "deadlines has no mode {}; it has", "unknown_mode")
+    if any(bound <= 0 for bound in deadlines_s) or (seconds is not None and seconds <= 0):
+        raise BadCall("nothing would be measured; give seconds above 0", code="bad_request")
+    bounds = tuple(sorted(set(deadlines_s))) or ((1.0, 5.0) if quick else (1.0, 5.0, 8.0, 10.0))
+    plan = Plan(
+        chosen or (QUICK_MODES if quick else tuple(MODES)),
+        bounds,
+        ("high",) if quick else tuple(TRAFFIC),
+        repeats=3 if quick else 5,
+        measure_s=seconds or (10.0 if quick else 60.0),
+        measure_deadlines=3 if quick else 12,
+        warm_up_s=8.0 if quick else 20.0,
+        first_warm_up_s=20.0 if quick else 60.0,
+        search=None if rate else Search(2_000, tries_max=3 if quick else 8),
+        rate=rate,
+        spare_repeats=1 if quick else 3,
+        event_speed=query_set_of(QUERIES[0]).event_speed,
+        again_max=4 if quick else 60,
+        left_out=QUICK_LEAVES_OUT if quick else (),
+    )
+    if seconds:
+        return msgspec.structs.replace(plan, measure_deadlines=0)
+    return plan
+
+
+QUICK_LEAVES_OUT = (
+    "tuned, zstream, auto, and each module alone: db-fifo, db-fair, sb-edf, sb-rdas",
+    "constant and low traffic, deadlines of 8 and 10 s",
+    "rates that hold are found once, in three steps each",
+)

@@ -1,0 +1,92 @@
+"""The deadlines suite in short, on Spark: three queries at once, their answers checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from penstock_lab.experiment.checks import Found, with_oracle
+from penstock_lab.experiment.joint_rig import JointRig
+from penstock_lab.experiment.result import Outlet
+from penstock_lab.experiment.run import run
+from penstock_lab.queries import Query
+from penstock_lab.suites import deadlines, deadlines_runs
+from penstock_lab.suites.deadlines_cells import PROCESSES, Plan, plan_of
+
+WRONG = "lr_speed_30_1"
+SMALL = msgspec.structs.replace(
+    plan_of(quick=True, modes=("db-edf",), deadlines_s=(2.0,), rate=200, seconds=4.0),
+    repeats=1,
+    spare_repeats=0,
+    first_warm_up_s=8.0,
+    shocks=("backlog",),
+    backlog_rows=5_000,
+    burst_after_s=2.0,
+    again_max=0,
+)
+
+
+def checked(client: object, query: Query, *rest: object) -> Found:
+    """The oracle's answer, and two rows more that differ where a wrong one is planted."""
+    outcome = with_oracle(client, query, *rest)  # type: ignore[arg-type]
+    assert outcome.rows_checked
+    assert outcome.rows_different == 0, outcome.first
+    planted = 2 if query.name == WRONG else 0
+    return msgspec.structs.replace(outcome, rows_different=planted)
+
+
+def opened(plan: Plan, process: str, folder: Path) -> JointRig:
+    system, conf = PROCESSES[process]
+    return JointRig(system, folder, cores=plan.cores, check=checked, conf=conf, tells_commits=True)
+
+
+def test_queries_with_deadlines_run_at_once_and_a_planted_wrong_answer_is_named(
+    tmp_path: Path,
+) -> None:
+    shown = io.StringIO()
+    file, picture = tmp_path / "deadlines.json", tmp_path / "deadlines.png"
+    runs = partial(deadlines_runs.runs, opening=opened)
+    suite = dataclasses.replace(deadlines.SUITE, runs=runs)
+    outlet = Outlet(Console(file=shown, width=160), file, picture)
+    assert not run(suite, SMALL, tmp_path, lambda _: None, outlet)
+    written = msgspec.json.decode(file.read_bytes())
+    compared, backlog = written["runs"]
+    assert compared["verdict"]["kind"] == "wrong", compared["verdict"]
+    assert f"{WRONG}: 2 of" in shown.getvalue()
+    assert written["figures"]["headline.answers_wrong"] == 2
+    assert set(compared["queries"]) == set(SMALL.queries)
+    for name in ("lr_join_30_1", "lr_count_30_1"):
+        query_run = compared["queries"][name]
+        # A sender that was late on a busy machine is a verdict too.
+        if query_run["run"]["verdict"]["kind"] == "ok":
+            assert_query_is_measured(written["figures"], name, query_run)
+    assert f"{WRONG}.2s.high.db-edf.p95_ms" not in written["figures"]
+    assert "backlog.db-edf.back_s" not in written["figures"], "its answer was wrong"
+    assert sum(backlog["queries"][WRONG]["spans"]["rows"]) > SMALL.backlog_rows
+    assert picture.stat().st_size > 1_000
+
+
+def assert_query_is_measured(
+    figures: dict[str, float], name: str, query_run: dict[str, object]
+) -> None:
+    """Latency is that of its input rows; batches carry rows, tasks and the longest latency."""
+    inner, columns = query_run["run"], query_run["spans"]
+    assert isinstance(inner, dict)
+    assert isinstance(columns, dict)
+    rows = sum(columns["rows"])
+    assert rows == pytest.approx(200 * 14.0, rel=0.2), "each input row is in one batch"
+    key = f"{name}.2s.high.db-edf"
+    assert figures[f"{key}.p95_ms"] == inner["latency"]["p95"]
+    assert 0 < figures[f"{key}.mean_ms"] <= figures[f"{key}.p99_ms"]
+    assert 0 <= figures[f"{key}.miss_ratio"] <= 1
+    assert figures[f"{key}.throughput"] > 0
+    assert figures[f"{key}.cpu_us_per_row"] > 0
+    with_rows = [n for n, count in enumerate(columns["rows"]) if count]
+    assert all(columns["visible_ms"][n] >= columns["cut_ms"][n] for n in with_rows)
+    assert any(columns["tasks_ms"][n] > 0 for n in with_rows)
