@@ -15,7 +15,7 @@ import pytest
 
 from penstock.cli.main import main
 
-PAGE = Path(__file__).parents[3] / "docs" / "deadlines-simulate.part.md"
+PAGE = Path(__file__).parents[3] / "docs" / "simulate.md"
 SMALL = ["--queries", "3", "--seconds", "5s"]
 
 
