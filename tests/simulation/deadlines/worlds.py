@@ -81,7 +81,7 @@ def crowded_world(seed: int) -> World:
 
 
 def world_beside_one_in_a_hurry(seed: int) -> World:
-    """A query whose batches are mostly fixed cost, beside one whose deadline bears short tasks only:
+    """A query whose batches are mostly fixed cost, beside one whose deadline bears short tasks:
     in batches as small as its first ones it would fall behind for ever."""
     luck = random.Random(f"beside {seed}")
     fixed_ms, row_us = luck.uniform(18, 25), luck.uniform(40, 60)
