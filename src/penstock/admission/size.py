@@ -33,6 +33,11 @@ class BatchSize(msgspec.Struct, frozen=True):
     bytes_max: int | None = None
     reason: str | None = None
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether more waits than fits into the batch."""
+        return self.rows_max is not None or self.bytes_max is not None
+
 
 class _Amount(msgspec.Struct, frozen=True):
     """The waiting data in one unit, and what is known of batches in that unit."""

@@ -32,6 +32,18 @@ def test_a_backlog_is_not_the_first_batch_and_batches_double() -> None:
     assert sizes == [1_000, 2_000, 4_000, 8_000, 32_000]
 
 
+def test_a_full_batch_is_cut_though_there_is_time_to_wait() -> None:
+    # The largest batch so far had 1,000 rows, so the next has 4,000 at most, and 5,000 wait.
+    book = book_of(DEADLINE, 10_000.0)
+    learn_line(book)
+    book.ours.rows_largest = 1_000
+    cut = decide(book, offer_of(5_000, 0.0), NO_LOAD, NOW_MS)
+    assert isinstance(cut, Cut)
+    assert cut.rows_max == 4_000
+    assert "nothing is gained by waiting" in cut.reason
+    assert isinstance(decide(book, offer_of(3_000, 0.0), NO_LOAD, NOW_MS), Wait)
+
+
 def test_a_batch_is_cut_to_what_its_deadline_allows() -> None:
     # 100 + 0.01 x rows within 500 ms: 40,000 rows, were there so large a batch before.
     book = book_of(DEADLINE, 500.0)

@@ -35,6 +35,9 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     if spare_ms <= MOMENT_MS:
         reason = f"{left_ms:.0f} ms are left and {expected.ms_high:.0f} may be needed"
         return cut_now(book, offer, load, left_ms, waiting_ms, reason)
+    if size_in(book, offer, load, left_ms, waiting_ms).is_bound:
+        reason = "more waits than a batch may hold, so nothing is gained by waiting"
+        return cut_now(book, offer, load, left_ms, waiting_ms, reason)
     wait_ms = spare_ms / (1.0 + time_growth(book, offer))
     return planned(offer, now_ms + wait_ms, now_ms + left_ms, expected, left_ms)
 
@@ -55,10 +58,7 @@ def cut_now(
     book: QueryBook, offer: Offer, load: Load, left_ms: float, waiting_ms: float, reason: str
 ) -> Cut:
     """The cut of as much as can be in time, with the forecast for just that much."""
-    waiting_high_ms = max(waiting_ms, book.waiting_high_ms())
-    size = BatchSize()
-    if not offer.must_cut:
-        size = batch_size(book, offer, load, left_ms - waiting_high_ms - ANSWER_MS)
+    size = BatchSize() if offer.must_cut else size_in(book, offer, load, left_ms, waiting_ms)
     rows, size_bytes = part_of(offer, size)
     expected = forecast(book, rows, size_bytes, offer.cores, waiting_ms)
     sentences = (reason, size.reason, unsustainable_rate(book, offer))
@@ -71,6 +71,14 @@ def cut_now(
         core_ms=0.0 if expected is None else expected.alone.core_ms,
         longest_task_ms=0.0 if expected is None else expected.alone.longest_task_ms,
     )
+
+
+def size_in(
+    book: QueryBook, offer: Offer, load: Load, left_ms: float, waiting_ms: float
+) -> BatchSize:
+    """The size of a batch that is cut with so much time left, waiting for cores taken off."""
+    waiting_high_ms = max(waiting_ms, book.waiting_high_ms())
+    return batch_size(book, offer, load, left_ms - waiting_high_ms - ANSWER_MS)
 
 
 def part_of(offer: Offer, size: BatchSize) -> tuple[int | None, int | None]:
