@@ -9,11 +9,10 @@ import msgspec
 
 from penstock.admission.book import QueryBook
 from penstock.admission.estimate.line import Line
+from penstock.admission.estimate.ours import FIRST_BYTES, FIRST_ROWS
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
 
-FIRST_ROWS = 1_000
-FIRST_BYTES = 256 << 10
 BATCHES_MIN = 4
 """Batches from which on the estimator is trusted beyond the double of the largest one."""
 GROWTH_AT_FIRST = 2

@@ -42,7 +42,7 @@ def test_the_history_of_the_papers_is_bounded() -> None:
 
 def test_a_line_is_found_again_from_batches_of_many_sizes() -> None:
     rng = random.Random(1)
-    fitted = FittedLine()
+    fitted = FittedLine(1)
     for _ in range(60):
         size = rng.randrange(100, 10_000)
         fitted.add(size, (80 + 0.02 * size) * rng.uniform(0.95, 1.05))
@@ -52,7 +52,7 @@ def test_a_line_is_found_again_from_batches_of_many_sizes() -> None:
 
 def test_an_outlier_hardly_moves_a_line_and_a_change_for_good_does() -> None:
     rng = random.Random(2)
-    fitted = FittedLine()
+    fitted = FittedLine(1)
 
     def batch(factor: float) -> None:
         size = rng.randrange(100, 10_000)
@@ -68,7 +68,7 @@ def test_an_outlier_hardly_moves_a_line_and_a_change_for_good_does() -> None:
 
 
 def test_the_first_batches_of_a_run_are_soon_forgotten() -> None:
-    fitted = FittedLine()
+    fitted = FittedLine(1)
     for size, cost in ((1_000, 3_000.0), (2_000, 900.0)):  # classes are loaded, code is compiled
         fitted.add(size, cost)
     for index in range(8):
@@ -77,11 +77,19 @@ def test_the_first_batches_of_a_run_are_soon_forgotten() -> None:
 
 
 def test_while_all_batches_have_one_size_half_of_the_cost_counts_as_fixed() -> None:
-    fitted = FittedLine()
+    fitted = FittedLine(1)
     for _ in range(5):
         fitted.add(1_000, 200.0)
     assert fitted.line.at(1_000) == pytest.approx(200.0)
     assert fitted.line.fixed == pytest.approx(100.0)
+
+
+def test_a_first_batch_of_a_few_rows_does_not_make_a_row_dear() -> None:
+    ours = OurEstimator()
+    ours.learn(cost_of(4, 3_000.0, 2_000.0))  # a JVM that has just started
+    of_a_thousand = ours.predict(1_000, None, 2)
+    assert of_a_thousand is not None
+    assert 3_000 <= of_a_thousand.ms_p50 < 2 * 3_000
 
 
 def test_ours_divides_tasks_by_the_cores_and_nothing_else() -> None:

@@ -33,9 +33,13 @@ class FittedLine:
     Robust: a value far off the line has its weight cut, by the error that is usual. When costs
     change for good the usual error grows with them, so the line follows within some ten batches.
     While sizes hardly differ the slope stays as it was and only the fixed part is fitted.
+
+    A first batch of a few rows says nothing of what a row costs, least of all in a JVM that has just
+    started: its slope is taken as if it had had `usual_size` at least.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, usual_size: float) -> None:
+        self._usual_size = usual_size
         self._weight = self._x = self._y = self._xx = self._xy = 0.0
         self._error: float | None = None
         self.values = 0
@@ -68,7 +72,7 @@ class FittedLine:
         elif self.values > 1:
             slope = self.line.slope
         else:
-            slope = (1 - FIXED_SHARE_AT_FIRST) * mean_y / mean_x if mean_x > 0.0 else 0.0
+            slope = (1 - FIXED_SHARE_AT_FIRST) * mean_y / max(mean_x, self._usual_size)
         steepest = mean_y / mean_x if mean_x > 0.0 else 0.0
         slope = min(max(slope, 0.0), max(steepest, 0.0))
         return Line(max(mean_y - slope * mean_x, 0.0), slope)

@@ -15,6 +15,9 @@ from penstock.admission.estimate.quantile import RecentValues
 HIGH = 0.97
 """The quantile of `ms_high`: of longer ones only the oldest rows are late."""
 MIDDLE = 0.5
+FIRST_ROWS = 1_000
+FIRST_BYTES = 256 << 10
+"""The most that a first batch has; one with less tells little of the cost of a row."""
 ERROR_MEMORY = 0.9
 RATIOS_MIN = 8
 RATIOS_KEPT = 24
@@ -25,10 +28,10 @@ RATIO_BOUNDS = (0.5, 2.0)
 class _CostBySize:
     """The costs of batches against their size in one unit, rows or bytes."""
 
-    def __init__(self) -> None:
-        self.core = FittedLine()
-        self.rest = FittedLine()
-        self.task = FittedLine()
+    def __init__(self, usual_size: float) -> None:
+        self.core = FittedLine(usual_size)
+        self.rest = FittedLine(usual_size)
+        self.task = FittedLine(usual_size)
         self.error = 0.0
 
     def learn(self, size: float, alone_ms: float, cost: BatchCost) -> None:
@@ -52,8 +55,8 @@ class OurEstimator:
     """The cost of a query's batches when they have the cores they need; waiting is not in it."""
 
     def __init__(self) -> None:
-        self._by_rows = _CostBySize()
-        self._by_bytes = _CostBySize()
+        self._by_rows = _CostBySize(FIRST_ROWS)
+        self._by_bytes = _CostBySize(FIRST_BYTES)
         self._times = RecentValues()
         self._core_times = RecentValues()
         self._errors = RecentValues()
