@@ -34,8 +34,8 @@ class FittedLine:
     change for good the usual error grows with them, so the line follows within some ten batches.
     While sizes hardly differ the slope stays as it was and only the fixed part is fitted.
 
-    A first batch of a few rows says nothing of what a row costs, least of all in a JVM that has just
-    started: its slope is taken as if it had had `usual_size` at least.
+    A first batch of a few rows says nothing of what a row costs, least of all in a JVM that was
+    just started: its slope is taken as if it had had `usual_size` at least.
     """
 
     def __init__(self, usual_size: float) -> None:
