@@ -12,6 +12,7 @@ import pytest
 
 from penstock.errors import Damaged
 from penstock.log.address import log_address
+from penstock.log.backends.jetstream import follower
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.stream import create_stream
 from penstock.log.operations import AppendRecord, TrimTag
@@ -45,6 +46,12 @@ def opened(alone: NatsServers, tmp_path: Path) -> Iterator[Callable[[str], JetSt
     for log in logs:
         if not log._publisher.bounds._closed:
             log.close()
+
+
+@pytest.fixture(autouse=True)
+def soon_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference has to stay for less time than servers are given elsewhere."""
+    monkeypatch.setattr(follower, "CONFIRM_S", 3.0)
 
 
 def record(text: str) -> AppendRecord:

@@ -16,7 +16,7 @@ from penstock_lab.measure.killed_driver import Answered, Size, Trial
 from support.servers.processes import QUICK_START, wait_until
 
 NAMES = ("q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8")
-SIZE = Size(16, 3_000, QUICK_START)
+SIZE = Size(22, 2_200, QUICK_START)
 
 
 @dataclass

@@ -137,10 +137,10 @@ def test_a_file_that_cannot_be_used_leaves_the_tokens_as_they_were(
     assert tokens.find("Bearer fresh-token") is not None
 
 
-def test_only_health_is_open_and_what_destroys_needs_admin() -> None:
+def test_only_health_is_open_and_what_destroys_or_steers_needs_admin() -> None:
     assert [route.path for route in ROUTES if route.scopes is None] == ["/v1/health"]
     for route in ROUTES:
-        destroys = route.method in ("DELETE", "PATCH") or route.path.endswith(
-            ("/trim", "/reset", "/collect", "/backup")
+        needs_admin = route.method in ("DELETE", "PATCH") or route.path.endswith(
+            ("/trim", "/reset", "/collect", "/backup", "/deadline")
         )
-        assert (route.scopes == ()) == destroys, route
+        assert (route.scopes == ()) == needs_admin, route
