@@ -14,15 +14,14 @@ QUEUED = (
 )
 # Those of a JVM take about as long as those of another.
 TOGETHER = (
-    ("hdfs", "rocksdb", "ours-families-v2", "ours", *UNQUEUED),
+    ("hdfs", "rocksdb", "ours-families-v2"),
     (
         "rocksdb-families-changelog",
         "rocksdb-changelog-v2",
         "ours-families-changelog",
         "ours-asyncckpt",
     ),
-    # With the first of these goes all that is tried once.
-    ("ours-changelog", "ours-changelog-v2"),
+    (*UNQUEUED, "ours", "ours-changelog", "ours-changelog-v2"),
 )
 GROUPS = (
     *("store", "version", "metric", "column family", "fault", "zombie", "held"),
