@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.admission.ages import FirstWaiting
-from penstock.admission.batch_question import BatchQuestion, InputAnswer, LogInput, OutsideInput
+from penstock.admission.batch_question import BatchQuestion, LogInput, OutsideInput
 from penstock.admission.books import KeptBook
 from penstock.admission.cut import cut_batch
 from penstock.admission.cuts import Batch
@@ -20,6 +20,7 @@ from penstock.log.reading.visible import check_position, latest
 from penstock.log.reading.waiting import oldest_waiting
 from penstock.log.state import StreamRecord
 from penstock.log.store.view import StoreView
+from penstock.model.answers import AdmittedInput
 from penstock.model.ids import Lsn
 
 
@@ -94,7 +95,7 @@ def cut_inputs(
     looks: dict[int, LogLook],
     offer: Offer,
     decision: Cut,
-) -> tuple[tuple[InputAnswer, ...], Batch]:
+) -> tuple[tuple[AdmittedInput, ...], Batch]:
     """The ends of a batch in every source, and what lies before them."""
     share = share_of(decision, offer)
     answers = []
@@ -102,13 +103,15 @@ def cut_inputs(
     for each, waiting in zip(question.inputs, offer.inputs, strict=True):
         if isinstance(each, OutsideInput):
             take = take_within(waiting, share) if waiting.has_data else "nothing"
-            answers.append(InputAnswer(each.source, take=take))
+            answers.append(AdmittedInput(each.source, take=take))
             counts.append(taken(waiting, take))
             continue
         look = looks[each.source]
         limits = limits_within(each.limits, waiting, share)
         cut = cut_batch(view, look.record, each.input.after, look.visible_end, limits)
-        answers.append(InputAnswer(each.source, cut.end, look.visible_end, look.record.substreams))
+        answers.append(
+            AdmittedInput(each.source, cut.end, look.visible_end, look.record.substreams)
+        )
         counts.append(_counts(view, look.record, each.input.after, cut.end))
     rows = [rows for rows, _ in counts]
     sizes = [size_bytes for _, size_bytes in counts]

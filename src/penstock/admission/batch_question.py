@@ -7,11 +7,11 @@ from typing import Literal
 import msgspec
 
 from penstock.admission.cut import NO_LIMITS, Limits
-from penstock.admission.estimate.cost import BatchReport
 from penstock.admission.offer import Waiting
 from penstock.admission.question import Input, QueryRun
 from penstock.admission.terms import Terms
-from penstock.model.ids import Lsn
+from penstock.model.answers import AdmittedInput
+from penstock.model.requests import BatchReport
 
 
 class LogInput(msgspec.Struct, frozen=True):
@@ -58,21 +58,11 @@ Take = Literal["all", "nothing"] | int
 """A source's part outside the log: so many of what it cuts by, or all or nothing."""
 
 
-class InputAnswer(msgspec.Struct, frozen=True):
-    """One source's part of the answer: an end in the log, or so much to take outside it."""
-
-    source: int
-    end: Lsn | None = None
-    latest: Lsn | None = None
-    substreams: int | None = None
-    take: Take | None = None
-
-
 class BatchAnswer(msgspec.Struct, frozen=True):
     """Whether the batch begins now (`cut` is its number) and with what."""
 
     cut: int | None
-    inputs: tuple[InputAnswer, ...]
+    inputs: tuple[AdmittedInput, ...]
     left_ms: float | None
     weight: float
     predicted_ms: float | None

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from penstock.admission.batch_looks import LogLook, aged, cut_inputs, look
-from penstock.admission.batch_question import BatchAnswer, BatchQuestion, InputAnswer, LogInput
-from penstock.admission.books import WRITES_MAX, Asker, Books, KeptBook
+from penstock.admission.batch_question import BatchAnswer, BatchQuestion, LogInput
+from penstock.admission.books import WRITES_MAX, AskingQuery, Books, KeptBook
 from penstock.admission.decide import decide
 from penstock.admission.decision import Cut, Wait, data_wakes_from_ms
 from penstock.admission.hold import Held, Watch
@@ -21,6 +21,7 @@ from penstock.clock import Clock
 from penstock.errors import BadCall
 from penstock.log.backends.local import LocalLog
 from penstock.log.decide.fence import check_instance
+from penstock.model.answers import AdmittedInput
 from penstock.model.ids import QueryId
 
 _LOG = logging.getLogger("penstock.admission")
@@ -107,8 +108,8 @@ class BatchAdmissionRunner:
     def _heard(self, question: BatchQuestion) -> KeptBook:
         now_ms = self.now_ms()
         instance = None if question.run is None else int(question.run.instance)
-        asker = Asker(question.query, question.name, question.application, instance)
-        kept = self.books.heard(asker, question.terms, now_ms)
+        asking = AskingQuery(question.query, question.name, question.application, instance)
+        kept = self.books.heard(asking, question.terms, now_ms)
         kept.reads = frozenset(str(each.input.stream) for each in question.log_inputs)
         kept.book.cores = question.cores
         for report in question.reports:
@@ -191,14 +192,14 @@ class BatchAdmissionRunner:
         self, question: BatchQuestion, kept: KeptBook, looks: dict[int, LogLook], wait: Wait
     ) -> BatchAnswer:
         answers = tuple(
-            InputAnswer(
+            AdmittedInput(
                 each.source,
                 each.input.after,
                 looks[each.source].visible_end,
                 looks[each.source].record.substreams,
             )
             if isinstance(each, LogInput)
-            else InputAnswer(each.source, take="nothing")
+            else AdmittedInput(each.source, take="nothing")
             for each in question.inputs
         )
         book = kept.book
@@ -209,16 +210,11 @@ class BatchAdmissionRunner:
     def _wake_others(self, kept: KeptBook) -> None:
         """Have queries of the application decide again that this batch was no part of the plans
         of: it takes cores from those with a later deadline."""
-        seen = kept.book.for_others()
         for query, watch in self._waiting.items():
             other = self.books.known(query)
             if other is None or other is kept or other.book.application != kept.book.application:
                 continue
-            planned = other.book.planned
-            if planned is None or planned.deadline_at_ms is None:
-                continue
-            at_ms = seen.open_deadline_at_ms
-            if at_ms is not None and at_ms < planned.deadline_at_ms:
+            if other.book.is_overtaken_by(kept.book):
                 watch.wake(is_urgent=True)
 
     def _warn(self, kept: KeptBook, decision: Cut) -> None:
@@ -258,6 +254,5 @@ class BatchAdmissionRunner:
         """Have queries decide again that wait for another one to finish: `kept` may have."""
         for query, watch in self._waiting.items():
             other = self.books.known(query)
-            planned = None if other is None or other is kept else other.book.planned
-            if planned is not None and planned.gives_way:
+            if other is not None and other is not kept and other.book.gives_way:
                 watch.wake(is_urgent=True)

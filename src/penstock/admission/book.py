@@ -14,13 +14,14 @@ from penstock.admission.arrivals import Arrivals
 from penstock.admission.auto_deadline import AutoDeadline
 from penstock.admission.cuts import Batch, DecisionLine, OpenCut, Totals
 from penstock.admission.decision import Cut, Decision, Wait
-from penstock.admission.estimate.cost import BatchCost, BatchReport, Estimator
+from penstock.admission.estimate.cost import BatchCost, Estimator
 from penstock.admission.estimate.ours import OurEstimator
 from penstock.admission.estimate.papers import LmStreamEstimator, ZStreamEstimator
 from penstock.admission.estimate.quantile import RecentValues
 from penstock.admission.load import OtherQuery
 from penstock.admission.offer import Offer
 from penstock.admission.terms import PolicyName, Terms
+from penstock.model.requests import BatchReport
 
 __all__ = ["Batch", "BatchCost", "BatchReport", "OpenCut", "QueryBook"]
 
@@ -100,6 +101,18 @@ class QueryBook:
     def waiting_high_ms(self) -> float:
         """The time that jobs of this query waited for cores, at a high quantile."""
         return self.waiting_ms.quantile(WAITING_HIGH)
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether the query waits for another one to finish: the moment to decide again."""
+        return self.planned is not None and self.planned.gives_way
+
+    def is_overtaken_by(self, other: QueryBook) -> bool:
+        """Whether the batch that `other` has just cut comes before the one that this query waits to
+        cut, and takes cores from it: a reason to decide again unless it was reckoned with."""
+        planned_at_ms = None if self.planned is None else self.planned.deadline_at_ms
+        cut_at_ms = other.for_others().open_deadline_at_ms
+        return planned_at_ms is not None and cut_at_ms is not None and cut_at_ms < planned_at_ms
 
     def for_others(self) -> OtherQuery:
         """The query as the others of its application reckon with it."""

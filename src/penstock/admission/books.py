@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from penstock.admission.ages import Ages
 from penstock.admission.book import QueryBook
@@ -35,16 +36,13 @@ class KeptBook:
     warned_of_ms: float | None = None
 
 
-class Asker:
+class AskingQuery(NamedTuple):
     """The query that asks, as its question names it."""
 
-    def __init__(
-        self, query: str, name: str | None, application: str, instance: int | None
-    ) -> None:
-        self.query = query
-        self.name = name
-        self.application = application
-        self.instance = instance
+    query: str
+    name: str | None
+    application: str
+    instance: int | None
 
 
 class Books:
@@ -56,29 +54,29 @@ class Books:
         self._first_cut = first_cut
         self._divided_at_ms: float | None = None
 
-    def heard(self, asker: Asker, terms: Terms, now_ms: float) -> KeptBook:
+    def heard(self, asking: AskingQuery, terms: Terms, now_ms: float) -> KeptBook:
         """The book of a query that asks; new for one not seen before, its cuts void for a new
         run."""
-        kept = self._kept.get(asker.query)
+        kept = self._kept.get(asking.query)
         if kept is None:
             book = QueryBook(
-                asker.query,
+                asking.query,
                 terms,
-                name=asker.name,
-                application=asker.application,
-                instance=asker.instance,
+                name=asking.name,
+                application=asking.application,
+                instance=asking.instance,
                 first_cut=self._first_cut,
             )
-            kept = self._kept[asker.query] = KeptBook(book, now_ms)
+            kept = self._kept[asking.query] = KeptBook(book, now_ms)
             if len(self._kept) > QUERIES_MAX:
                 self._kept.popitem(last=False)
-        self._kept.move_to_end(asker.query)
+        self._kept.move_to_end(asking.query)
         kept.heard_at_ms = now_ms
         book = kept.book
-        if (book.instance, book.application) != (asker.instance, asker.application):
-            book.run_started(asker.instance)
+        if (book.instance, book.application) != (asking.instance, asking.application):
+            book.run_started(asking.instance)
             kept.ages = Ages()
-        book.name, book.application = asker.name or book.name, asker.application
+        book.name, book.application = asking.name or book.name, asking.application
         if book.terms != terms:
             book.terms_changed(terms)
         return kept

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.admission.decision import Cut
-from penstock.admission.estimate.cost import BatchCost, BatchReport
+from penstock.admission.estimate.cost import BatchCost
+from penstock.model.requests import BatchReport
 
 PREDICTIONS_UNTIL_EXPIRY = 10.0
 """An open cut counts no longer once this many times its prediction has passed."""

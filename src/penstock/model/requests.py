@@ -125,9 +125,10 @@ class TermsBody(
     counted_from: str = "arrival"
 
 
-class BatchReportBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A finished batch: `cut` is the number that its answer had; `visible_ms` from cut to visible,
-    null where a marker tells it."""
+class BatchReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A finished batch as the driver measured it. `cut` is the number that its answer had;
+    `queued_ms` the time in which its jobs waited for cores; `core_ms` the run time of its tasks,
+    summed; `visible_ms` the time from cut to visible, null where a marker tells it."""
 
     cut: Number
     rows: Number | None = None
@@ -138,7 +139,6 @@ class BatchReportBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     core_ms: Milliseconds = 0.0
     longest_task_ms: Milliseconds = 0.0
     tasks: Number = 0
-    fixed_ms: Milliseconds | None = None
     visible_ms: Milliseconds | None = None
 
 
@@ -157,7 +157,7 @@ class BatchAdmissionBody(
     instance: Number | None = None
     is_first: bool = False
     must_cut: bool = False
-    reports: Annotated[list[BatchReportBody], msgspec.Meta(max_length=1_000)] = []
+    reports: Annotated[list[BatchReport], msgspec.Meta(max_length=1_000)] = []
     schedule: str | None = None
     wait_ms: Number = 0
 

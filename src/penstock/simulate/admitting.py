@@ -8,9 +8,10 @@ from typing import Protocol, TypeAlias
 from penstock.admission.book import Batch, QueryBook
 from penstock.admission.decide import decide
 from penstock.admission.decision import Cut, Decision
-from penstock.admission.estimate.cost import BatchCost, BatchReport
+from penstock.admission.estimate.cost import BatchCost
 from penstock.admission.load import Load, load_beside
 from penstock.admission.offer import CutsBy, Offer, Waiting
+from penstock.model.requests import BatchReport
 from penstock.simulate.outcome import BatchRecord
 from penstock.simulate.world import QueryModel
 
@@ -141,18 +142,14 @@ class Admission:
 
     def _wake_later_ones(self, query: int) -> None:
         """Wake queries with a later deadline that this batch takes cores from, as a server does."""
-        at_ms = self._books[query].for_others().open_deadline_at_ms
         for other, book in enumerate(self._books):
-            planned = None if other == query else book.planned
-            if planned is None or planned.deadline_at_ms is None or at_ms is None:
-                continue
-            if at_ms < planned.deadline_at_ms:
+            if other != query and book.is_overtaken_by(self._books[query]):
                 self.wake(other)
 
     def _wake_those_giving_way(self, query: int) -> None:
         """Wake queries that wait for another one to finish, as a server does."""
         for other, book in enumerate(self._books):
-            if other != query and book.planned is not None and book.planned.gives_way:
+            if other != query and book.gives_way:
                 self.wake(other)
 
     def load(self, query: int) -> Load:

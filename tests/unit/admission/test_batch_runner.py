@@ -13,7 +13,6 @@ import pytest
 from penstock.admission.batch_question import BatchAnswer, BatchQuestion, LogInput, OutsideInput
 from penstock.admission.batch_runner import BatchAdmissionRunner
 from penstock.admission.cut import Limits
-from penstock.admission.estimate.cost import BatchReport
 from penstock.admission.hold import Held
 from penstock.admission.offer import CutsBy, Waiting
 from penstock.admission.question import Input, QueryRun
@@ -24,6 +23,7 @@ from penstock.errors import BadCall, Fenced
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.operations import Mark, TakeQuery
 from penstock.model.ids import Instance, Lsn, QueryId, StreamName
+from penstock.model.requests import BatchReport
 from support.admission.books import learn_line
 from support.log.drafts import draft, make, mark, pending, rows, stamp
 

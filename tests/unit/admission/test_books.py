@@ -6,7 +6,7 @@ import pytest
 
 from penstock.admission.ages import Ages, FirstWaiting
 from penstock.admission.book import Batch, BatchReport, QueryBook
-from penstock.admission.books import QUERIES_MAX, Asker, Books
+from penstock.admission.books import QUERIES_MAX, AskingQuery, Books
 from penstock.admission.chain import Stage, chain_deadlines
 from penstock.admission.decide import decide
 from penstock.admission.decision import Cut, Wait, data_wakes_from_ms
@@ -113,10 +113,10 @@ def test_cuts_are_bounded_and_end_with_their_run() -> None:
 
 def test_another_run_of_a_query_keeps_its_history_but_not_its_cuts() -> None:
     books = Books(1)
-    kept = books.heard(Asker("q", "name", "app", 1), TERMS, 0.0)
+    kept = books.heard(AskingQuery("q", "name", "app", 1), TERMS, 0.0)
     learn_line(kept.book)
     cut(kept.book, 0.0)
-    again = books.heard(Asker("q", "name", "app-2", 2), TERMS, 1.0)
+    again = books.heard(AskingQuery("q", "name", "app-2", 2), TERMS, 1.0)
     assert again is kept
     assert not kept.book.cuts
     assert kept.book.ours.batches == 8
@@ -125,7 +125,7 @@ def test_another_run_of_a_query_keeps_its_history_but_not_its_cuts() -> None:
 def test_books_are_bounded_and_found_by_name() -> None:
     books = Books(1)
     for number in range(QUERIES_MAX + 1):
-        books.heard(Asker(f"q{number}", f"n{number}", "app", None), TERMS, 0.0)
+        books.heard(AskingQuery(f"q{number}", f"n{number}", "app", None), TERMS, 0.0)
     assert books.known("q0") is None
     assert books.named("n7").book.query == "q7"
     with pytest.raises(BadCall, match="knows no query 'n0'"):
@@ -134,10 +134,10 @@ def test_books_are_bounded_and_found_by_name() -> None:
 
 def test_only_queries_of_the_application_that_still_ask_are_a_load() -> None:
     books = Books(1)
-    mine = books.heard(Asker("q", None, "app", None), TERMS, 1e6)
-    books.heard(Asker("elsewhere", None, "other app", None), TERMS, 1e6)
-    books.heard(Asker("stopped", None, "app", None), TERMS, 0.0)
-    books.heard(Asker("beside", None, "app", None), TERMS, 1e6)
+    mine = books.heard(AskingQuery("q", None, "app", None), TERMS, 1e6)
+    books.heard(AskingQuery("elsewhere", None, "other app", None), TERMS, 1e6)
+    books.heard(AskingQuery("stopped", None, "app", None), TERMS, 0.0)
+    books.heard(AskingQuery("beside", None, "app", None), TERMS, 1e6)
     assert [other.query for other in books.load_for(mine.book, 1e6).others] == ["beside"]
 
 
@@ -214,7 +214,7 @@ def test_books_apply_the_part_of_a_chain() -> None:
     books = Books(1)
     terms = Terms(1_000.0, PolicyName.DEADLINE, origin=CountedFrom.ORIGIN)
     for query, reads, writes in (("one", "a", "b"), ("two", "b", "c")):
-        kept = books.heard(Asker(query, None, "app", None), terms, 0.0)
+        kept = books.heard(AskingQuery(query, None, "app", None), terms, 0.0)
         kept.reads, kept.writes = frozenset({reads}), frozenset({writes})
         learn_line(kept.book)
     books.divide_chains(0.0)

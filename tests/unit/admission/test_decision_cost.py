@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from penstock.admission.book import Batch
-from penstock.admission.books import Asker, Books
+from penstock.admission.books import AskingQuery, Books
 from penstock.admission.decide import decide
 from penstock.admission.decision import Cut
 from penstock.admission.terms import PolicyName, Terms
@@ -20,7 +20,7 @@ def test_a_decision_with_a_hundred_queries_takes_less_than_a_millisecond() -> No
     books = Books(1)
     terms = Terms(1_000.0, PolicyName.DEADLINE)
     for number in range(QUERIES):
-        kept = books.heard(Asker(f"q{number}", None, "app", None), terms, 0.0)
+        kept = books.heard(AskingQuery(f"q{number}", None, "app", None), terms, 0.0)
         learn_line(kept.book)
     spent_ms = []
     for turn in range(ROUNDS):
@@ -28,7 +28,7 @@ def test_a_decision_with_a_hundred_queries_takes_less_than_a_millisecond() -> No
             now_ms = 10_000.0 * turn + number
             offer = offer_of(1_000, 950.0 if number % 2 else 10.0)
             began = time.process_time()
-            kept = books.heard(Asker(f"q{number}", None, "app", None), terms, now_ms)
+            kept = books.heard(AskingQuery(f"q{number}", None, "app", None), terms, now_ms)
             kept.book.asked(offer, now_ms)
             decision = decide(kept.book, offer, books.load_for(kept.book, now_ms), now_ms)
             kept.book.decided(decision, offer, now_ms)

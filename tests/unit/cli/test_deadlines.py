@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from penstock.cli.main import penstock
 from penstock.client import Client
-from penstock.model.requests import BatchAdmissionBody, BatchInputBody, BatchReportBody, TermsBody
+from penstock.model.requests import BatchAdmissionBody, BatchInputBody, BatchReport, TermsBody
 from support.servers.http_server import Served
 
 NAME = "hot"
@@ -47,8 +47,8 @@ def test_a_running_query_is_explained_and_gets_another_deadline(data: Path) -> N
         end = client.append(NAME, pa.table({"k": [1, 2, 3]})).position
         first = client.admit_batch(asked(0))
         assert first.is_cut
-        report = BatchReportBody(first.cut or 0, rows=3, core_ms=5.0, visible_ms=90.0)
-        old = [BatchReportBody(number, rows=3, visible_ms=90.0) for number in (1, 2, 3)]
+        report = BatchReport(first.cut or 0, rows=3, core_ms=5.0, visible_ms=90.0)
+        old = [BatchReport(number, rows=3, visible_ms=90.0) for number in (1, 2, 3)]
         client.append(NAME, pa.table({"k": [4]}))
         waits = client.admit_batch(asked(end, reports=[report, *old], is_first=True))
         assert not waits.is_cut

@@ -8,7 +8,6 @@ batch by batch as the markers name it, to learn when each row was visible.
 from __future__ import annotations
 
 import contextlib
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +17,7 @@ import msgspec
 import psutil
 
 from penstock.clock import SYSTEM_CLOCK
-from penstock.errors import PenstockError, TryAgain
+from penstock.errors import PenstockError
 from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.children import Sender
 from penstock_lab.experiment.driver import Start, Stop
@@ -26,17 +25,15 @@ from penstock_lab.experiment.estimates import estimates_off
 from penstock_lab.experiment.outside_reader import LogObserver
 from penstock_lab.experiment.query_sets import window_of
 from penstock_lab.experiment.rig import (
-    SEEN_TIMEOUT_S,
     SENDER_GRACE_S,
     START_TIMEOUT_S,
     STOP_TIMEOUT_S,
     Rig,
 )
+from penstock_lab.experiment.seat import ProcessSeat
 from penstock_lab.experiment.together import Part, PartNoted, Together, TogetherNoted
 from penstock_lab.experiment.visible_rows import batch_rows, spans
-from penstock_lab.processes import Late
 from penstock_lab.queries import Query, named
-from penstock_lab.workloads.load import WORKLOADS
 
 BACKLOG_TIMEOUT_S = 120.0
 ADMISSION = ("moment_late_ms_p95", "decision_share")
@@ -48,35 +45,13 @@ class JointBench(Protocol):
     def run_together(self, conditions: Together) -> TogetherNoted: ...
 
 
-class JointSeat:
-    """A Spark process's place in a suite: its bench, or why it has none."""
-
-    def __init__(self, bench: JointBench | None, error: str | None = None) -> None:
-        self._bench = bench
-        self._error = error
-        self.is_warm = False
-        """Only the first run of a process meets code that is not compiled yet."""
-
-    @classmethod
-    def taken(
-        cls, closing: contextlib.ExitStack, opened: contextlib.AbstractContextManager[JointBench]
-    ) -> JointSeat:
-        """A process that does not start is a result; the others go on."""
-        try:
-            return cls(closing.enter_context(opened))
-        except PenstockError as error:
-            return cls(None, error.message)
+class JointSeat(ProcessSeat[JointBench]):
+    """The seat of a process that runs several queries at once."""
 
     def run(self, conditions: Together) -> TogetherNoted:
-        """The run's outcome is noted, also if there is no process or it cannot be replaced."""
-        if self._bench is None:
-            return TogetherNoted(error=self._error)
-        self.is_warm = True
-        try:
-            return self._bench.run_together(conditions)
-        except PenstockError as error:
-            self._bench, self._error = None, error.message
-            return TogetherNoted(error=error.message)
+        return self._outcome(
+            lambda bench: bench.run_together(conditions), lambda error: TogetherNoted(error=error)
+        )
 
 
 @dataclass(frozen=True)
@@ -107,23 +82,17 @@ class JointRig(Rig):
         queries = {part.query: named(part.query) for part in conditions.parts}
         names = JointNames(queries, run, self._folder / run)
         names.folder.mkdir()
-        try:
+        with self._noting_errors(noted, names.folder):
             self._measure_together(names, conditions, noted)
-        except Late as error:
-            noted.error = error.message
-            self._replace_engine()  # it may be at that run for ever
-        except PenstockError as error:
-            noted.error = error.message
-            with contextlib.suppress(PenstockError):
-                self._ask(Stop(), STOP_TIMEOUT_S)
-        shutil.rmtree(names.folder, ignore_errors=True)
         return noted
 
     def _measure_together(
         self, names: JointNames, conditions: Together, noted: TogetherNoted
     ) -> None:
+        queries = names.queries.values()
         with contextlib.ExitStack() as closing:
-            self._create_streams(names, conditions)
+            workload = conditions.query_set.workload
+            self._create_streams(workload, names.inputs, queries, names.streams)
             self._send_backlog(names, conditions)
             sender = self._joint_sender(names, conditions, "live")
             closing.callback(sender.stop)
@@ -147,21 +116,6 @@ class JointRig(Rig):
                 self._replace_engine()
             for query, query_ids in ids.items():
                 self._look_back(names, query, query_ids, stages, noted)
-
-    def _create_streams(self, names: JointNames, conditions: Together) -> None:
-        assert self._client is not None
-        workload = WORKLOADS[conditions.query_set.workload]
-        for name in names.inputs:
-            schema = workload.stream_schema(name)
-            self._client.create(names.streams[name], schema, substreams=self._cores)
-        for query in names.queries.values():
-            for stage in query.stages:
-                self._client.create(
-                    names.streams[stage.name],
-                    stage.columns,
-                    substreams=self._cores,
-                    key=stage.route or None,
-                )
 
     def _send_backlog(self, names: JointNames, conditions: Together) -> None:
         if not conditions.backlog_rows:
@@ -237,18 +191,8 @@ class JointRig(Rig):
         return {name: float(value) for name, value in each.items() if value is not None}
 
     def _wait_all_seen(self, names: JointNames, observers: dict[str, LogObserver]) -> None:
-        assert self._client is not None
         for name, observer in observers.items():
-            stream = names.streams[names.queries[name].stages[-1].name]
-            written = self._client.describe(stream).rows
-            if not observer.wait_rows(written, SEEN_TIMEOUT_S):
-                raise TryAgain(
-                    f"{written} rows of {name} are committed, and a reader that follows saw "
-                    f"{observer.rows}",
-                    code="rows_not_seen",
-                )
-            if observer.error is not None:
-                raise observer.error
+            self._wait_seen(names.streams[names.queries[name].stages[-1].name], observer)
 
     def _look_back(
         self,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -33,7 +33,9 @@ from penstock_lab.experiment.outside_reader import FolderObserver, LogObserver, 
 from penstock_lab.experiment.plan import Conditions
 from penstock_lab.experiment.query_sets import window_of
 from penstock_lab.experiment.record import Noted
+from penstock_lab.experiment.seat import ProcessSeat
 from penstock_lab.experiment.systems import System, system
+from penstock_lab.experiment.together import TogetherNoted
 from penstock_lab.processes import Late
 from penstock_lab.queries import Query, named
 from penstock_lab.workloads.load import WORKLOADS
@@ -68,35 +70,11 @@ class Bench(Protocol):
     def run(self, conditions: Conditions) -> Noted: ...
 
 
-class Seat:
-    """A system's place in a suite: its bench, or why it has none."""
-
-    def __init__(self, bench: Bench | None, error: str | None = None) -> None:
-        self._bench = bench
-        self._error = error
-        self.is_warm = False
-        """Only the first run of a process meets code that is not compiled yet."""
-
-    @classmethod
-    def taken(
-        cls, closing: contextlib.ExitStack, opened: contextlib.AbstractContextManager[Bench]
-    ) -> Seat:
-        """A system that does not start is a result; the others go on."""
-        try:
-            return cls(closing.enter_context(opened))
-        except PenstockError as error:
-            return cls(None, error.message)
+class Seat(ProcessSeat[Bench]):
+    """The seat of a process that runs one query at a time."""
 
     def run(self, conditions: Conditions) -> Noted:
-        """What goes wrong is noted, also if there is no process or it cannot be replaced."""
-        if self._bench is None:
-            return Noted(error=self._error)
-        self.is_warm = True
-        try:
-            return self._bench.run(conditions)
-        except PenstockError as error:
-            self._bench, self._error = None, error.message
-            return Noted(error=error.message)
+        return self._outcome(lambda bench: bench.run(conditions), lambda error: Noted(error=error))
 
 
 class Rig:
@@ -178,8 +156,15 @@ class Rig:
             every_s=conditions.every_s,
             options=conditions.options,
         )
-        try:
+        with self._noting_errors(noted, names.folder):
             self._measure(names, conditions, start, noted)
+        return noted
+
+    @contextlib.contextmanager
+    def _noting_errors(self, noted: Noted | TogetherNoted, folder: Path) -> Iterator[None]:
+        """A run's errors are noted, its folder goes, and the process is fit for the next one."""
+        try:
+            yield
         except Late as error:
             noted.error = error.message
             self._replace_engine()  # it may be at that run for ever
@@ -187,8 +172,7 @@ class Rig:
             noted.error = error.message
             with contextlib.suppress(PenstockError):
                 self._ask(Stop(), STOP_TIMEOUT_S)
-        shutil.rmtree(names.folder, ignore_errors=True)
-        return noted
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _measure(self, names: Names, conditions: Conditions, start: Start, noted: Noted) -> None:
         with contextlib.ExitStack() as closing:
@@ -204,7 +188,7 @@ class Rig:
             sender.go()  # 4
             noted.told = sender.wait_report(conditions.seconds + SENDER_GRACE_S)
             if self._is_worked_off(conditions.drain_s):  # 5
-                self._wait_seen(names, observer)
+                self._wait_seen(names.streams[names.query.stages[-1].name], observer)
                 self._note(self._ask(Stop(), STOP_TIMEOUT_S), noted)  # 6
             else:
                 noted.is_drained = False
@@ -220,19 +204,25 @@ class Rig:
             noted.steps, noted.rss_mb = said["steps"], said["rss_mb"]
 
     def _create(self, names: Names, conditions: Conditions) -> None:
-        if self._client is None:
-            return
-        workload = WORKLOADS[conditions.query_set.workload]
-        for name in names.query.inputs:
+        if self._client is not None:
+            workload = conditions.query_set.workload
+            self._create_streams(workload, names.query.inputs, [names.query], names.streams)
+
+    def _create_streams(
+        self,
+        workload: str,
+        inputs: Iterable[str],
+        queries: Iterable[Query],
+        streams: Mapping[str, str],
+    ) -> None:
+        """The inputs, as the workload has them, and the output of every stage of the queries."""
+        assert self._client is not None
+        for name in inputs:
+            schema = WORKLOADS[workload].stream_schema(name)
+            self._client.create(streams[name], schema, substreams=self._cores)
+        for stage in (stage for query in queries for stage in query.stages):
             self._client.create(
-                names.streams[name], workload.stream_schema(name), substreams=self._cores
-            )
-        for stage in names.query.stages:
-            self._client.create(
-                names.streams[stage.name],
-                stage.columns,
-                substreams=self._cores,
-                key=stage.route or None,
+                streams[stage.name], stage.columns, substreams=self._cores, key=stage.route or None
             )
 
     def _sender(self, names: Names, conditions: Conditions) -> Sender:
@@ -259,14 +249,14 @@ class Rig:
             return False
         return True
 
-    def _wait_seen(self, names: Names, observer: Observer) -> None:
+    def _wait_seen(self, stream: str, observer: Observer) -> None:
         """The observer is behind what is committed by the way to it, and by no more."""
         if self._client is not None:
-            last = names.streams[names.query.stages[-1].name]
-            written = self._client.describe(last).rows
+            written = self._client.describe(stream).rows
             if not observer.wait_rows(written, SEEN_TIMEOUT_S):
                 raise TryAgain(
-                    f"{written} rows are committed, and a reader that follows saw {observer.rows}",
+                    f"{written} rows of {stream} are committed, and a reader that follows saw "
+                    f"{observer.rows}",
                     code="rows_not_seen",
                 )
         if observer.error is not None:

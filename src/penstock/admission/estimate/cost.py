@@ -7,25 +7,6 @@ from typing import Protocol
 import msgspec
 
 
-class BatchReport(msgspec.Struct, frozen=True):
-    """A finished batch as the driver measured it; `visible_ms` is None where a marker tells it.
-
-    `queued_ms`: time in which its jobs waited for cores; `core_ms`: run time of its tasks, summed.
-    """
-
-    cut: int
-    rows: int | None = None
-    bytes: int | None = None
-    has_data: bool = True
-    queued_ms: float = 0.0
-    planning_ms: float = 0.0
-    core_ms: float = 0.0
-    longest_task_ms: float = 0.0
-    tasks: int = 0
-    fixed_ms: float | None = None
-    visible_ms: float | None = None
-
-
 class BatchCost(msgspec.Struct, frozen=True):
     """A finished batch with its time from cut to visible."""
 

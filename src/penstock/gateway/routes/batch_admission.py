@@ -7,12 +7,10 @@ from aiohttp import web
 from penstock.admission.batch_question import (
     BatchAnswer,
     BatchQuestion,
-    InputAnswer,
     LogInput,
     OutsideInput,
 )
 from penstock.admission.cut import Limits
-from penstock.admission.estimate.cost import BatchReport
 from penstock.admission.explain import explain, floor_warning, metrics_text
 from penstock.admission.offer import CutsBy, Waiting
 from penstock.admission.question import Input, QueryRun
@@ -22,12 +20,11 @@ from penstock.gateway.context import gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.parse import bad_request, query_id, short_text
 from penstock.model.admission_answers import QueryDeadline
-from penstock.model.answers import AdmittedInput, BatchAdmission
+from penstock.model.answers import BatchAdmission
 from penstock.model.ids import Instance, Lsn, stream_name
 from penstock.model.requests import (
     BatchAdmissionBody,
     BatchInputBody,
-    BatchReportBody,
     DeadlineBody,
     OfferBody,
     TermsBody,
@@ -84,7 +81,7 @@ def _question(body: BatchAdmissionBody, wait_s: float) -> BatchQuestion:
         None if body.instance is None else QueryRun(query, Instance(body.instance)),
         body.is_first,
         body.must_cut,
-        tuple(_report(report) for report in body.reports),
+        tuple(body.reports),
         body.schedule,
         wait_s,
     )
@@ -132,19 +129,12 @@ def _terms(body: TermsBody) -> Terms:
     )
 
 
-def _report(body: BatchReportBody) -> BatchReport:
-    return BatchReport(
-        body.cut, body.rows, body.bytes, body.has_data, body.queued_ms, body.planning_ms,
-        body.core_ms, body.longest_task_ms, body.tasks, body.fixed_ms, body.visible_ms,
-    )  # fmt: skip
-
-
 def _answered(answer: BatchAnswer, server: str) -> BatchAdmission:
     return BatchAdmission(
         server,
         answer.cut is not None,
         answer.cut,
-        tuple(_admitted(each) for each in answer.inputs),
+        answer.inputs,
         answer.left_ms,
         answer.weight,
         answer.predicted_ms,
@@ -152,7 +142,3 @@ def _answered(answer: BatchAnswer, server: str) -> BatchAdmission:
         answer.policy,
         answer.deadline_ms,
     )
-
-
-def _admitted(each: InputAnswer) -> AdmittedInput:
-    return AdmittedInput(each.source, each.end, each.latest, each.substreams, each.take)
