@@ -18,7 +18,7 @@ WEIGHT_MIN = 0.05
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """Cut to visible for a batch that is cut now: in the middle, and as few batches exceed it."""
+    """Cut to visible for a batch that is cut now: the median, and a time few batches exceed."""
 
     alone: Predicted
     ms_p50: float

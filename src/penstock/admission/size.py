@@ -33,8 +33,8 @@ class BatchSize(msgspec.Struct, frozen=True):
     reason: str | None = None
 
     @property
-    def is_bound(self) -> bool:
-        """Whether more waits than fits into the batch."""
+    def is_full(self) -> bool:
+        """Whether more rows wait than fit into the batch."""
         return self.rows_max is not None or self.bytes_max is not None
 
 
@@ -92,7 +92,7 @@ def unsustainable_rate(book: QueryBook, offer: Offer) -> str | None:
 
 
 def floor_ms(book: QueryBook, cores: int) -> float | None:
-    """The time that a batch of any size takes, in the middle: no deadline below it can hold; None
+    """The time that a batch of any size takes at the median: no deadline below it can hold; None
     before there is history."""
     predicted = book.ours.predict(0, 0, cores) if book.ours.batches >= BATCHES_MIN else None
     return None if predicted is None else predicted.ms_p50

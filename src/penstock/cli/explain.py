@@ -49,7 +49,7 @@ def summary(explained: QueryAdmission) -> list[str]:
     deadline = _ms(explained.deadline_ms)
     if explained.deadline_ms is not None:
         deadline += f" (set by: {explained.deadline_set_by})"
-    slack = f"{_ms(explained.slack_ms_p50)} in the middle, {_ms(explained.slack_ms_p5)} at the 5th"
+    slack = f"{_ms(explained.slack_ms_p50)} at the median, {_ms(explained.slack_ms_p5)} at the 5th"
     errors = [f"{name} {100 * error:.0f} %" for name, error in explained.errors.items()]
     cost = f"{_ms(explained.fixed_ms)} + {_ms(explained.ms_per_1000_rows)} for each 1,000 rows"
     growth = f"{explained.backlog_rows_per_s:+.0f} rows/s"
@@ -61,7 +61,7 @@ def summary(explained: QueryAdmission) -> list[str]:
         f"floor {_ms(explained.floor_ms)}, a batch costs {cost}",
         f"shortest deadline that holds at this rate: {_ms(explained.sustainable_ms)}",
         f"{explained.rows_per_s:.0f} rows/s arrive, {explained.rows_waiting} wait: {growth}",
-        f"cut {_ms(explained.moment_late_ms_p95)} after the moment, 95th percentile",
+        f"cut {_ms(explained.moment_late_ms_p95)} after the planned moment, 95th percentile",
         f"median error of predictions: {', '.join(errors) or 'none measured yet'}",
     ]
     if explained.warning is not None:

@@ -221,7 +221,6 @@ object QueryAdmission extends Logging {
       weight: Double,
       clock: Clock): Unit = {
     val deadlineAtMs = leftMs.orElse(deadlineMs).map(ms => clock.wallMs + math.round(ms))
-    val arrivedAtMs = for (at <- deadlineAtMs; ms <- deadlineMs) yield at - math.round(ms)
-    StreamThread.setJobs(query, deadlineAtMs, arrivedAtMs, weight)
+    StreamThread.setJobs(query, deadlineAtMs, weight)
   }
 }

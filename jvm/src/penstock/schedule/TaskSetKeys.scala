@@ -14,7 +14,6 @@ import penstock.Clock
 object TaskSetKeys {
   val Query = "penstock.query"
   val DeadlineAt = "penstock.deadlineAt"
-  val ArrivedAt = "penstock.arrivedAt"
   val Weight = "penstock.weight"
 
   /**

@@ -26,7 +26,7 @@ class BatchCost(msgspec.Struct, frozen=True):
 class Predicted(msgspec.Struct, frozen=True):
     """A prediction for a batch that has the cores to itself.
 
-    `ms_p50` is the time in the middle, `ms_high` one that few batches exceed (equal where an
+    `ms_p50` is the median time, `ms_high` one that few batches exceed (equal where an
     estimator knows only a mean); `core_ms` the core-time, `longest_task_ms` its longest task.
     """
 

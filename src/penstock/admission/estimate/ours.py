@@ -121,39 +121,39 @@ class OurEstimator:
         return root * root
 
     def line_by_rows(self, cores: float) -> Line | None:
-        """Time against rows, in the middle; None before a batch told its rows."""
+        """Time against rows at the median; None before a batch reported its rows."""
         return self._corrected(self._by_rows.line(cores)) if self._by_rows.core.values else None
 
     def line_by_bytes(self, cores: float) -> Line | None:
-        """Time against bytes, in the middle; None before a batch told its bytes."""
+        """Time against bytes at the median; None before a batch reported its bytes."""
         return self._corrected(self._by_bytes.line(cores)) if self._by_bytes.core.values else None
 
     def task_line_by_rows(self) -> Line | None:
-        """The longest task against rows; None before a batch told its rows."""
+        """The longest task against rows; None before a batch reported its rows."""
         return self._by_rows.task.line if self._by_rows.core.values else None
 
     def task_line_by_bytes(self) -> Line | None:
-        """The longest task against bytes; None before a batch told its bytes."""
+        """The longest task against bytes; None before a batch reported its bytes."""
         return self._by_bytes.task.line if self._by_bytes.core.values else None
 
     def without_data_ms(self) -> float:
-        """A batch without data, in the middle; 0 while there was none."""
+        """The median time of a batch without data; 0 while there was none."""
         return self._without_data.quantile(MIDDLE)
 
     def between_ms(self) -> float:
-        """The time of batches without data between two with data, in the middle."""
+        """The median time of batches without data between two with data."""
         return self._between.quantile(MIDDLE)
 
     def usual_core_ms(self) -> float:
-        """The core-time from one batch with data to the next, in the middle."""
+        """The median core-time from one batch with data to the next."""
         return self._core_times.quantile(MIDDLE) + self._core_between.quantile(MIDDLE)
 
     def usual_ms(self) -> float:
-        """A batch with data, in the middle; 0 before there was any."""
+        """The median time of a batch with data; 0 before there was any."""
         return self._times.quantile(MIDDLE)
 
     def _correction(self) -> float:
-        """The factor from the fitted lines, which are means, to the middle of the last batches:
+        """The factor from the fitted lines, which are means, to the median of the last batches:
         times are skewed, and a young JVM gets faster sooner than lines follow."""
         if len(self._ratios) < RATIOS_MIN:
             return 1.0

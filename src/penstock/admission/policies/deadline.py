@@ -35,7 +35,7 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     if spare_ms <= MOMENT_MS:
         reason = f"{left_ms:.0f} ms are left and {expected.ms_high:.0f} may be needed"
         return cut_now(book, offer, load, left_ms, waiting_ms, reason)
-    if size_in(book, offer, load, left_ms, waiting_ms).is_bound:
+    if size_within(book, offer, load, left_ms, waiting_ms).is_full:
         reason = "more waits than a batch may hold, so nothing is gained by waiting"
         return cut_now(book, offer, load, left_ms, waiting_ms, reason)
     wait_ms = spare_ms / (1.0 + time_growth(book, offer))
@@ -58,7 +58,7 @@ def cut_now(
     book: QueryBook, offer: Offer, load: Load, left_ms: float, waiting_ms: float, reason: str
 ) -> Cut:
     """The cut of as much as can be in time, with the forecast for just that much."""
-    size = BatchSize() if offer.must_cut else size_in(book, offer, load, left_ms, waiting_ms)
+    size = BatchSize() if offer.must_cut else size_within(book, offer, load, left_ms, waiting_ms)
     rows, size_bytes = part_of(offer, size)
     expected = forecast(book, rows, size_bytes, offer.cores, waiting_ms)
     sentences = (reason, size.reason, unsustainable_rate(book, offer))
@@ -73,7 +73,7 @@ def cut_now(
     )
 
 
-def size_in(
+def size_within(
     book: QueryBook, offer: Offer, load: Load, left_ms: float, waiting_ms: float
 ) -> BatchSize:
     """The size of a batch that is cut with so much time left, waiting for cores taken off."""

@@ -84,14 +84,9 @@ object StreamThread {
    * into our pool where there is one and the user has chosen none. Spark keeps such properties until
    * they are set anew.
    */
-  def setJobs(
-      query: String,
-      deadlineAtMs: Option[Long],
-      arrivedAtMs: Option[Long],
-      weight: Double): Unit = context.foreach { context =>
+  def setJobs(query: String, deadlineAtMs: Option[Long], weight: Double): Unit = context.foreach { context =>
     context.setLocalProperty(TaskSetKeys.Query, query)
     context.setLocalProperty(TaskSetKeys.DeadlineAt, deadlineAtMs.map(_.toString).orNull)
-    context.setLocalProperty(TaskSetKeys.ArrivedAt, arrivedAtMs.map(_.toString).orNull)
     context.setLocalProperty(TaskSetKeys.Weight, weight.toString)
     DeadlinePool.enter(context)
     ()
