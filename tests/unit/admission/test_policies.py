@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from penstock.admission.book import QueryBook
@@ -132,6 +133,23 @@ def test_deadline_reckons_with_rows_that_are_still_to_come() -> None:
     waits = decide(book, offer_of(2_000, 300.0), NO_LOAD, NOW_MS)
     assert isinstance(waits, Wait)
     assert waits.until_ms == pytest.approx(NOW_MS + 575 / 1.2, abs=1.0)
+
+
+def test_deadline_does_not_let_its_moment_pass_in_a_batch_without_data() -> None:
+    # Of 1,000 ms 700 are left, 125 may be needed: the moment is 575 ms away.
+    book = book_of(PolicyName.DEADLINE, 1_000.0)
+    for _ in range(8):
+        book.batch_done(cost_of(0, 600.0, has_data=False), 0.0)
+        book.batch_done(cost_of(2_000, 120.0), 0.0)
+    offer = offer_of(2_000, 300.0)
+    first = msgspec.structs.replace(offer, is_first=True)
+    cut = decide(book, first, NO_LOAD, NOW_MS)
+    assert isinstance(cut, Cut)
+    assert "a batch without data" in cut.reason
+    assert isinstance(decide(book, offer, NO_LOAD, NOW_MS), Wait)
+    for _ in range(80):
+        book.batch_done(cost_of(2_000, 120.0), 0.0)
+    assert isinstance(decide(book, first, NO_LOAD, NOW_MS), Wait)
 
 
 def test_deadline_waits_less_behind_batches_that_come_first() -> None:

@@ -6,6 +6,9 @@ joins saves a part of a batch's fixed cost. What arrives while we wait makes the
 the moment is the solution of
 
     now + t + age + high(size + rate x t) = deadline
+
+Right after a batch Spark may run another without data, and asks nothing while it does: a moment
+that would pass meanwhile has come.
 """
 
 from __future__ import annotations
@@ -39,6 +42,12 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
         reason = "more waits than a batch may hold, so nothing is gained by waiting"
         return cut_now(book, offer, load, left_ms, waiting_ms, reason)
     wait_ms = spare_ms / (1.0 + time_growth(book, offer))
+    if offer.is_first and wait_ms < (between_ms := book.ours.between_ms()):
+        reason = (
+            f"{left_ms:.0f} ms are left, {expected.ms_high:.0f} may be needed, and a batch without "
+            f"data, which Spark may run now, would take {between_ms:.0f}"
+        )
+        return cut_now(book, offer, load, left_ms, waiting_ms, reason)
     return planned(offer, now_ms + wait_ms, now_ms + left_ms, expected, left_ms)
 
 
