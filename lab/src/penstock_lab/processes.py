@@ -15,7 +15,6 @@ from pathlib import Path
 from types import FrameType
 
 import msgspec
-import psutil
 
 from penstock.errors import TryAgain
 
@@ -44,8 +43,8 @@ def end_on_sigterm() -> None:
 def raise_priority(nice: int = SENDER_NICE) -> bool:
     """Ask for the processor before others, so that a schedule can be kept; False if not allowed."""
     try:
-        psutil.Process().nice(nice)
-    except (psutil.AccessDenied, PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+    except PermissionError:
         return False
     return True
 

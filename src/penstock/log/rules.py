@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from penstock.model.protocol import PROTOCOL
 from penstock.settings.server import Settings
 
+RECORD_WINDOW = 4_096
+"""How far below its highest sequence a producer's records may still come or be repeated."""
+
 NAMES_BOUNDED = 3
 """The version from which on a name that cannot be part of a key is refused before anything else."""
 ALTERATIONS_COUNTED = 3

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from penstock.errors import BadCall, Bug
-from penstock.log.decide.records import RECORD_WINDOW
 from penstock.log.raw.classify import (
     Bounds,
     Classifier,
@@ -18,6 +17,7 @@ from penstock.log.raw.classify import (
 )
 from penstock.log.raw.entry_facts import Fact, Marks, Plain, Raw, Takes
 from penstock.log.raw.repeats import STEP_MS_MAX, Duplicates
+from penstock.log.rules import RECORD_WINDOW
 from penstock.model.ids import Instance, Lsn
 
 ONE = Instance(1)

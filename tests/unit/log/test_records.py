@@ -12,9 +12,9 @@ from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import BadCall, PenstockError
 from penstock.log import invariants
 from penstock.log.backends.embedded.log import EmbeddedLog
-from penstock.log.decide.records import RECORD_WINDOW
 from penstock.log.operations import AppendRecord, Operation, SetAux, TrimTag
 from penstock.log.reading.subscription import ENTRIES_MAX
+from penstock.log.rules import RECORD_WINDOW
 from penstock.log.store import repair
 from penstock.model.ids import Instance, Lsn
 from penstock.settings.server import Settings

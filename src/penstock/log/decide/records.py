@@ -9,13 +9,12 @@ from penstock.log.contract import Entry, Head
 from penstock.log.decide.producers import room_for_one
 from penstock.log.operations import AppendRecord, Operation, SetAux
 from penstock.log.plan import Plan, Removal
+from penstock.log.rules import RECORD_WINDOW
 from penstock.log.view import View
 from penstock.model.ids import BEFORE_ALL, KEY_TEXT_BYTES_MAX
 
 TAGS_MAX = 1_024
 AUX_BYTES_MAX = 64 << 10
-RECORD_WINDOW = 4_096
-"""How far below its highest sequence a producer's records may still come or be repeated."""
 SEQ_MAX = (1 << 63) - 1
 
 OWN_TAGS = ("s/", "t/", "f/")

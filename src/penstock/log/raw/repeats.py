@@ -15,7 +15,7 @@ from collections import OrderedDict
 import msgspec
 
 from penstock.errors import BadCall
-from penstock.log.decide.records import RECORD_WINDOW
+from penstock.log.rules import RECORD_WINDOW
 
 STEP_MS_MAX = 1_000
 _BITS = (1 << RECORD_WINDOW) - 1

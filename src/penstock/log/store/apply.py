@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.log.contract import Entry
-from penstock.log.decide.records import RECORD_WINDOW, SEQ_MAX
+from penstock.log.decide.records import SEQ_MAX
 from penstock.log.plan import Plan, ProducerRecord, Removal, Showing
+from penstock.log.rules import RECORD_WINDOW
 from penstock.log.store import layout
 from penstock.log.store.layout import ProducerState, RecordedState, lsn_key, lsn_of
 from penstock.log.store.view import StoreView
