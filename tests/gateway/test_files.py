@@ -70,6 +70,21 @@ def test_several_files_are_one_request(query: Query) -> None:
     assert [query.get(lsn).body for lsn in lsns] == list(files.values())
 
 
+def test_a_marker_may_carry_the_offsets_of_its_batch(query: Query) -> None:
+    (state,) = query.put({STATE_FILE: b"b"}).json()["entries"]
+    query.mark({STATE_FILE: state}, offsets="djEK").json()
+    (marker,) = query.checkpoint()["markers"]
+    assert marker["offsets"] == "djEK"
+    assert [file["path"] for file in marker["files"]] == [STATE_FILE]
+    (recorded,) = query.put({"offsets/1": b"c"}, batch=1).json()["entries"]
+    twice = query.mark({"offsets/1": recorded}, batch=1, offsets="djEK")
+    assert (twice.status, twice.code) == (409, "unknown_entries")
+    assert "is named twice" in twice.message
+    garbled = query.mark({}, batch=1, offsets="%")
+    assert (garbled.status, garbled.code) == (400, "bad_request")
+    assert "'offsets' is not base64" in garbled.message
+
+
 def test_as_many_files_as_a_wide_batch_has_fit_into_a_request(query: Query) -> None:
     files = {f"state/0/{n}/left-keyWithIndexToValue/1_{n:036}.changelog": b"x" for n in range(999)}
     lsns = query.put({**files, "offsets/0": b"y"}).json()["entries"]
@@ -91,6 +106,7 @@ def test_a_checkpoint_is_what_the_markers_name_and_the_recorded_offsets(query: Q
         "instance": 1,
         "commit": "e30=",
         "files": [{"path": "offsets/0", "entry": first}, {"path": STATE_FILE, "entry": second}],
+        "offsets": None,
     }
     assert query.checkpoint() == {"markers": [marker], "more": False, "offsets": None}
     query.take("r2")

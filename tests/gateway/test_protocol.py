@@ -21,7 +21,7 @@ def test_a_request_of_another_protocol_is_refused_with_both_numbers(
 ) -> None:
     answer = served.ask("GET", "/streams", Penstock_Protocol=number)
     assert (answer.status, answer.code) == (400, "wrong_protocol")
-    assert f"is of protocol {number}, and this server follows protocol 4" in answer.message
+    assert f"is of protocol {number}, and this server follows protocol 5" in answer.message
     assert "use the plug-in and the client of the server's own version" in answer.message
 
 
@@ -35,7 +35,7 @@ def test_a_take_over_that_names_no_protocol_is_refused_before_anything_is_writte
     body = answer.read().decode()
     connection.close()
     assert answer.status == 400
-    assert "protocol 1, or names none, and this server follows protocol 4" in body
+    assert "protocol 1, or names none, and this server follows protocol 5" in body
     assert served.ask("GET", f"/queries/{name}").code == "unknown_query"
 
 
@@ -54,6 +54,6 @@ def test_the_client_names_the_protocol(served: Served, monkeypatch: pytest.Monke
     monkeypatch.setattr("penstock.client.wire.PROTOCOL", 1)
     with (
         Client(served.url, served.token) as client,
-        pytest.raises(Exception, match="of protocol 1, and this server follows protocol 4"),
+        pytest.raises(Exception, match="of protocol 1, and this server follows protocol 5"),
     ):
         client.server()

@@ -25,11 +25,15 @@ class Query:
     def take(self, run: str) -> Answer:
         return self.served.ask("POST", f"{self.path}/instances", {"run": run, "name": None})
 
-    def append(self, *batches: pa.RecordBatch, substreams: str, **stamp: int) -> Answer:
-        given = {"instance": 1, "batch": 0, "partition": 0, "attempt": 0, **stamp}
-        told = "&".join(f"{key}={value}" for key, value in given.items())
-        path = f"/streams/{self.name}/entries?query={self.name}&{told}&substreams={substreams}"
-        return self.served.ask("POST", path, ipc(list(batches)), Content_Type=ARROW)
+    def append(
+        self, *batches: pa.RecordBatch, substreams: str, files: bytes = b"", **more: int | str
+    ) -> Answer:
+        given = {"instance": 1, "batch": 0, "partition": 0, "attempt": 0, **more}
+        parameters = "&".join(f"{key}={value}" for key, value in given.items())
+        stamped = f"query={self.name}&{parameters}&substreams={substreams}"
+        body = ipc(list(batches)) + files
+        path = f"/streams/{self.name}/entries?{stamped}"
+        return self.served.ask("POST", path, body, Content_Type=ARROW)
 
     def mark(self, entries: list[int], **more: Any) -> Answer:
         write = {"stream": self.name, "partition": 0, "attempt": 0, "entries": entries}
@@ -53,6 +57,35 @@ def test_entries_are_invisible_until_a_marker_names_them(query: Query, served: S
     assert served.values(query.name) == [1, 3]
     stream = served.ask("GET", f"/streams/{query.name}").json()
     assert (stream["latest"], stream["rows"]) == (lsn, 2)
+
+
+def test_state_comes_with_the_rows_of_its_task(query: Query, served: Served) -> None:
+    along = {"paths": "state/0/0/1.changelog,offsets/0", "sizes": "5,2"}
+    answer = query.append(batch(1, 2), substreams="1", files=b"statev1", **along).json()
+    lsns = answer["files"]
+    assert len(answer["entries"]) == 1
+    read = [served.ask("GET", f"{query.path}/files/{lsn}").body for lsn in lsns]
+    assert read == [b"state", b"v1"]
+    files = [{"path": "state/0/0/1.changelog", "entry": lsns[0]}]
+    assert query.mark(answer["entries"], files=files).status == 200
+    assert served.values(query.name) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("along", "sentence"),
+    [
+        ({"paths": "a,b", "sizes": "1"}, "2 paths and 1 sizes"),
+        ({"paths": "a"}, "1 paths and 0 sizes"),
+        ({"paths": "a", "sizes": "999999"}, "send the rows, then the files"),
+        ({"paths": "../a", "sizes": "1"}, "../a"),
+    ],
+)
+def test_files_that_are_not_as_named_are_refused_with_their_rows(
+    query: Query, along: dict[str, str], sentence: str
+) -> None:
+    refused = query.append(batch(1), substreams="0", files=b"x", **along)
+    assert refused.status == 400, refused.body
+    assert sentence in refused.message
 
 
 def test_the_same_marker_twice_gets_the_same_answer_and_another_is_refused(query: Query) -> None:

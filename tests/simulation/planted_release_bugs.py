@@ -105,6 +105,11 @@ class LargePieceTakenForSmall(Release):
         return super().may_make_durable(batch, is_large=False)
 
 
+class OffsetsRideWhileStateWaits(Release):
+    def _may_ride(self, number: int, batch: Batch) -> bool:
+        return self.offsets_ride and batch.offsets
+
+
 class OffsetsCutAnew(Run):
     def recorded(self, first: int) -> Cut | None:
         return None
@@ -183,6 +188,11 @@ class FenceMissing(Log):
         pass
 
 
+class MarkerWithoutItsOffsets(Log):
+    def append_marker(self, marker: Marker, *, has_offsets: bool) -> None:
+        super().append_marker(marker, has_offsets=False)
+
+
 class OnlyTheFileItselfLookedAt(Location):
     def check_new(self, batch: int, present: Collection[int]) -> None:
         if batch in present:
@@ -232,6 +242,7 @@ SLOW_LOCATION: dict[str, Any] = {
     "faults": (1, 0, 0, 0, 0, 0),
     "speeds": (4, 4, 4, 4, 4, 0.1, 4, 1),
 }
+RIDING: dict[str, Any] = {"with_log": True, "sink": "log", "offsets_ride": True}
 
 PLANTED = {
     "marker before the last ack": Planted(Parts(release=MarkerBeforeTheLastAck), "invariant 3"),
@@ -294,4 +305,10 @@ PLANTED = {
         Parts(location=OnlyTheFileItselfLookedAt), "invariant 6", ZOMBIES
     ),
     "fence missing": Planted(Parts(log=FenceMissing), "invariant 5"),
+    "marker without its offsets": Planted(
+        Parts(log=MarkerWithoutItsOffsets), "before its offsets are safe", RIDING
+    ),
+    "offsets ride while state waits for them": Planted(
+        Parts(release=OffsetsRideWhileStateWaits), "stuck", {**RIDING, "pieces": "large"}
+    ),
 }

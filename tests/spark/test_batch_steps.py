@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,6 +11,8 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.client import Client
 from support.servers.processes import wait_until
+
+BATCHES = 12
 
 
 def test_the_steps_of_a_stateful_query_add_up_batch_by_batch(
@@ -49,10 +52,65 @@ def test_the_steps_of_a_stateful_query_add_up_batch_by_batch(
         assert ledger.counters["broadcast bytes"] > 1_000
     last = ledgers[-1]
     assert last.task_ms["sink"] > 0
-    assert last.task_ms["fetch"] > 0
+    assert last.task_ms["fetch"] == 0, "rows of a small batch come with the answer"
     assert last.counters["requests"] >= 4
     assert last.counters["request ms"] > 0
     wait_until("the end of the query", lambda: penstock.batch_steps(query) == [])
+
+
+def requests_per_batch(
+    spark: SparkSession, client: Client, numbers: str, counts: str, checkpoint: str
+) -> tuple[float, float]:
+    """Batches of a stateful query one right after the other: requests, and ms of fetching."""
+    client.create(numbers, "n bigint", substreams=2, key="n")
+    client.create(counts, "k bigint, count bigint", substreams=2)
+    for batch in range(BATCHES):
+        client.append(numbers, [{"n": 100 * batch + n} for n in range(100)])
+    rows = spark.readStream.format("penstock").option("maxRowsPerTrigger", 100).load(numbers)
+    query = (
+        rows.groupBy((rows.n % 10).alias("k"))
+        .count()
+        .writeStream.format("penstock")
+        .outputMode("update")
+        .option("checkpointLocation", checkpoint)
+        .start(counts)
+    )
+    try:
+        query.processAllAvailable()
+        wait_until("the ledgers", lambda: len(penstock.batch_steps(query)) >= BATCHES)
+        ledgers = penstock.batch_steps(query)[1:BATCHES]
+    finally:
+        query.stop()
+    totals = {row["k"]: row["count"] for row in client.read(counts).to_pylist()}
+    assert totals == dict.fromkeys(range(10), 10 * BATCHES)
+    return (
+        median(ledger.counters["requests"] for ledger in ledgers),
+        median(ledger.task_ms["fetch"] for ledger in ledgers),
+    )
+
+
+def test_a_small_batch_takes_four_requests(
+    spark: SparkSession, client: Client, fresh: Callable[[str], str], checkpoint: str
+) -> None:
+    # Admission with the rows, for each of two tasks its output and state, the marker with offsets.
+    requests, fetch_ms = requests_per_batch(
+        spark, client, fresh("numbers"), fresh("counts"), checkpoint
+    )
+    assert (requests, fetch_ms) == (4, 0)
+
+
+def test_tasks_fetch_their_rows_where_none_are_to_come_with_the_answer(
+    spark: SparkSession, client: Client, fresh: Callable[[str], str], checkpoint: str
+) -> None:
+    spark.conf.set("spark.penstock.inline.bytes", "0")
+    try:
+        requests, fetch_ms = requests_per_batch(
+            spark, client, fresh("numbers"), fresh("counts"), checkpoint
+        )
+    finally:
+        spark.conf.unset("spark.penstock.inline.bytes")
+    assert requests == 6
+    assert fetch_ms > 0
 
 
 def test_a_query_without_the_log_has_a_ledger_too(

@@ -244,7 +244,7 @@ def test_a_server_of_another_protocol_is_refused_with_both_numbers(spark: SparkS
                 spark.readStream.format("penstock").load("given")
         finally:
             spark.conf.set("spark.penstock.url", url)
-    assert "this plug-in follows protocol 4" in str(refused.value)
+    assert "this plug-in follows protocol 5" in str(refused.value)
 
 
 def test_a_query_whose_offsets_spark_leaves_out_is_refused_unless_commits_are_spark_s(

@@ -43,9 +43,9 @@ def _local_file(state_file: str) -> str:
 CHANGES = (
     Change(
         "commit/driver/Release.scala",
-        ".filter(_.forall(batch.pieces.durableWrite(_, lost).isDefined))",
-        f".filter({_has(MARKER_TOO_EARLY)} || "
-        "_.forall(batch.pieces.durableWrite(_, lost).isDefined))",
+        "required.forall(batch.pieces.durableWrite(_, lost).isDefined)",
+        f"{_has(MARKER_TOO_EARLY)} || "
+        "required.forall(batch.pieces.durableWrite(_, lost).isDefined)",
     ),
     Change(
         "commit/driver/Release.scala",

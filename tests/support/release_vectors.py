@@ -74,16 +74,20 @@ def in_log(batch: int) -> list[Event]:
 
 
 def to_script(
-    name: str, first: int, recorded: bool, with_log: bool, events: Sequence[Event], behind: int = 8
-) -> dict[str, Any]:
+    name: str, first: int, recorded: bool, with_log: bool, events: Sequence[Event],
+    behind: int = 8, offsets_ride: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """What the release answers to each event, and how it stands after it."""
-    release = Release(first, recorded=recorded, with_log=with_log, behind=behind)
+    release = Release(
+        first, recorded=recorded, with_log=with_log, behind=behind, offsets_ride=offsets_ride
+    )
     return {
         "name": name,
         "first": first,
         "recorded": recorded,
         "with_log": with_log,
         "behind": behind,
+        "offsets_ride": offsets_ride,
         "steps": [to_step(release, event) for event in events],
     }
 
@@ -270,6 +274,33 @@ def with_log() -> list[dict[str, Any]]:
     ]
 
 
+def riding() -> list[dict[str, Any]]:
+    """Offsets that go with the marker, and some that state waits for."""
+
+    def to(name: str, *events: Event, first: int = 0, recorded: bool = False) -> dict[str, Any]:
+        return to_script(name, first, recorded, True, events, offsets_ride=True)
+
+    return [
+        to(
+            "offsets wait for the marker",
+            *(offsets(0), written(0, "0/0"), durable(0, "0/0"), commit(0, "0/0")),
+            *(offsets(1), done(PutMarker(0)), commit(1), done(PutMarker(1)), done(CopyBatch(0))),
+        ),
+        to(
+            "offsets go ahead where state is not durable at the end of the batch",
+            *(offsets(0), written(0, "0/0"), commit(0, "0/0"), durable(0, "0/0")),
+            *(done(PutOffsets(0)), done(PutMarker(0)), offsets(1), commit(1)),
+        ),
+        to(
+            "offsets that are recorded do not ride",
+            *(written(4, "0/4"), durable(4, "0/4"), commit(4, "0/4"), done(PutMarker(4))),
+            *(offsets(5), commit(5), done(PutMarker(5))),
+            first=4,
+            recorded=True,
+        ),
+    ]
+
+
 class Chance:
     """Events that may come in any order, for a batch or two at a time."""
 
@@ -277,7 +308,9 @@ class Chance:
         self.rng = random.Random(seed)
         self.asked: list[Effect] = []
         self.with_log = bool(seed % 2)
-        self.release = Release(0, recorded=False, with_log=self.with_log, behind=2)
+        self.release = Release(
+            0, recorded=False, with_log=self.with_log, behind=2, offsets_ride=rides(seed)
+        )
         self.batch = 0
         self.is_cut = False
 
@@ -317,13 +350,21 @@ class Chance:
 
 def by_chance() -> list[dict[str, Any]]:
     return [
-        to_script(f"by chance, {seed}", 0, False, bool(seed % 2), Chance(seed).events(60), behind=2)
-        for seed in range(12)
-    ]
+        to_script(
+            f"by chance, {seed}", 0, False, bool(seed % 2), Chance(seed).events(60), behind=2,
+            offsets_ride=rides(seed),
+        )
+        for seed in range(16)
+    ]  # fmt: skip
+
+
+def rides(seed: int) -> bool:
+    """Whether offsets go with markers, in half of what happens by chance with a log."""
+    return seed % 4 == 3
 
 
 def scripts() -> list[dict[str, Any]]:
-    return [*without_log(), *with_log(), *by_chance()]
+    return [*without_log(), *with_log(), *riding(), *by_chance()]
 
 
 def main() -> None:

@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "query": {*BASE, "client", "spark", "observe", "commit.driver", "commit.jvm"},
     "admission": {*BASE, "client", "spark", "query", "observe", "commit.jvm"},
     "source": {*BASE, "client", "spark", "query", "observe", "admission"},
-    "sink": {*BASE, "client", "spark", "query"},
+    "sink": {*BASE, "client", "spark", "query", "commit.executor", "commit.jvm"},
     "spark.state": {"words", "settings", "spark", "checkpoint.location", *COMMIT},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
     "spark.admission": {*BASE, "spark", "admission"},

@@ -16,6 +16,7 @@ from penstock.admission.offer import CutsBy, Offer, Waiting
 from penstock.admission.shares import limits_within, share_of, take_within, taken
 from penstock.admission.terms import CountedFrom
 from penstock.log.decide.need import need_stream
+from penstock.log.reading.commits import counts_between
 from penstock.log.reading.visible import check_position, latest
 from penstock.log.reading.waiting import oldest_waiting
 from penstock.log.state import StreamRecord
@@ -52,7 +53,7 @@ def look(
         end = min(end, log_input.limits.until)
     first = _first_waiting(view, stream, after, end, kept.book.terms.origin)
     age_ms = kept.ages.age_ms(log_input.source, first, wall_ms, now_ms, int(visible_end))
-    rows, size_bytes = _counts(view, stream, after, end)
+    rows, size_bytes = counts_between(view, stream, after, end)
     limits = log_input.limits
     rows_max = rows if limits.rows_max is None else min(rows, limits.rows_max)
     waiting = Waiting(
@@ -78,17 +79,6 @@ def _first_waiting(
     return FirstWaiting(int(commit.lsn), commit.arrived_at_ms, older_ms)
 
 
-def _counts(view: StoreView, stream: StreamRecord, after: Lsn, end: Lsn) -> tuple[int, int]:
-    """Rows and bytes between two positions."""
-    last = view.commit_at(stream, end) if end > after else None
-    if last is None:
-        return 0, 0
-    before = view.commit_at(stream, after)
-    if before is None:
-        return last.rows_total, last.bytes_total
-    return last.rows_total - before.rows_total, last.bytes_total - before.bytes_total
-
-
 def cut_inputs(
     view: StoreView,
     question: BatchQuestion,
@@ -112,7 +102,7 @@ def cut_inputs(
         answers.append(
             AdmittedInput(each.source, cut.end, look.visible_end, look.record.substreams)
         )
-        counts.append(_counts(view, look.record, each.input.after, cut.end))
+        counts.append(counts_between(view, look.record, each.input.after, cut.end))
     rows = [rows for rows, _ in counts]
     sizes = [size_bytes for _, size_bytes in counts]
     batch = Batch(_sum(rows), _sum(sizes), offer.oldest_age_ms, question.cores)

@@ -121,6 +121,13 @@ def _bring_up(client: Client, query: str, location: Location, marker: MarkedBatc
     commit = marker.commit_bytes
     if commit is None:
         raise _behind(query, location, marker, last, "the marker carries no commit file")
+    offsets = offsets_path(marker.batch)
+    if marker.offsets_bytes is not None:
+        if location.put(offsets, marker.offsets_bytes, f"the marker at {marker.lsn}"):
+            written.append(offsets)
+            size += len(marker.offsets_bytes)
+        else:
+            kept += 1
     for file in sorted(marker.files, key=_write_order):
         content = _content(client, query, location, marker, file)
         if content is not None and location.put(file.path, content, f"entry {file.entry}"):
@@ -128,8 +135,8 @@ def _bring_up(client: Client, query: str, location: Location, marker: MarkedBatc
             size += len(content)
         else:
             kept += 1
-    if not location.has(offsets_path(marker.batch)):
-        raise _behind(query, location, marker, last, f"offsets/{marker.batch} is in neither")
+    if not location.has(offsets):
+        raise _behind(query, location, marker, last, f"{offsets} is in neither")
     name = f"commits/{marker.batch}"
     if location.put(name, commit, f"the marker at {marker.lsn}"):
         written.append(name)

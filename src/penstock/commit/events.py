@@ -74,7 +74,8 @@ class PutOffsets(msgspec.Struct, frozen=True, tag="put offsets"):
 
 
 class PutMarker(msgspec.Struct, frozen=True, tag="put marker"):
-    """Append the marker of the batch, which names its offsets, pieces and output."""
+    """Append the marker of the batch, which names its pieces and output, and its offsets, or has
+    them in it if they are not durable yet."""
 
     batch: int
 

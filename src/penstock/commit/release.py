@@ -8,8 +8,10 @@ batch the order is
 
 Without a log there is no marker, and durable means: in the checkpoint location. With a log, offsets
 and pieces are durable in the log, the marker carries `commits/i` and commits the batch, and the
-batch is copied to the location behind it, in order. Effects of one kind are asked for one at a
-time; the caller does them and answers with `Done` or `Failed`.
+batch is copied to the location behind it, in order. Where nothing of a batch is shown or kept
+outside the log before its marker, that may carry `offsets/i` too: an unmarked batch is then cut
+anew. Effects of one kind are asked for one at a time; the caller does them and answers with `Done`
+or `Failed`.
 """
 
 from __future__ import annotations
@@ -104,12 +106,8 @@ class Pieces:
 
     def holders(self, piece: str, lost: set[str]) -> list[str]:
         """Writers that have the piece and have not made it durable, by name."""
-        writes = self.writes.get(piece, {})
-        return sorted(
-            writer
-            for writer, write in writes.items()
-            if not write.is_durable() and writer not in lost
-        )
+        late = {w for w, write in self.writes.get(piece, {}).items() if not write.is_durable()}
+        return sorted(late - lost)
 
     def _write(self, piece: str, writer: str) -> Write:
         return self.writes.setdefault(piece, {}).setdefault(writer, Write())
@@ -135,11 +133,16 @@ class Release:
 
     Batches below `first` are committed and in the location.
 
-    `recorded`: the offsets of batch `first` were durable before this run began.
+    `recorded`: the offsets of batch `first` were durable before this run began. `offsets_ride`:
+    those of later ones go with their markers, if no state waits for them.
     """
 
-    def __init__(self, first: int, *, recorded: bool, with_log: bool, behind: int = 8) -> None:
+    def __init__(
+        self, first: int, *, recorded: bool, with_log: bool, behind: int = 8,
+        offsets_ride: bool = False,
+    ) -> None:  # fmt: skip
         self.with_log = with_log
+        self.offsets_ride = offsets_ride
         self.behind = behind
         self.released = first if recorded else first - 1
         self.committed = first - 1
@@ -233,7 +236,7 @@ class Release:
         batch = self._batches.get(number, Batch())
         if {PutOffsets(number), self._commit_of(number)} & self._under_way:
             return []
-        if self.released < number:
+        if self.released < number and not batch.offsets:
             return [f"offsets/{number}, from Spark"]
         if batch.required is None:
             return [f"commits/{number}, from Spark"]
@@ -276,7 +279,7 @@ class Release:
             case PutOffsets(batch):
                 self.released = batch
             case PutMarker(batch):
-                self.committed = batch
+                self.released = self.committed = batch
             case PutCommit(batch):
                 self.committed = self.copied = batch
                 del self._batches[batch]
@@ -305,11 +308,17 @@ class Release:
             yield effect
 
     def _step(self, number: int, batch: Batch) -> Effect | None:
-        if self.released < number:
+        if self.released < number and not self._may_ride(number, batch):
             return PutOffsets(number) if batch.offsets else None
-        if batch.required is None or not self._is_durable(batch, batch.required):
-            return None
-        return self._commit_of(number)
+        is_ready = batch.required is not None and self._is_durable(batch, batch.required)
+        return self._commit_of(number) if is_ready else None
+
+    def _may_ride(self, number: int, batch: Batch) -> bool:
+        """Offsets may wait for the marker. State that is not durable when Spark has ended the
+        batch may be waiting for them: it is too large for the log."""
+        if not (self.offsets_ride and batch.offsets) or PutOffsets(number) in self._under_way:
+            return False
+        return batch.required is None or self._is_durable(batch, batch.required)
 
     def _commit_of(self, number: int) -> PutMarker | PutCommit:
         return PutMarker(number) if self.with_log else PutCommit(number)

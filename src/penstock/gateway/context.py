@@ -89,6 +89,12 @@ class Gateway:
         """Carry an operation out; durable when this returns."""
         return await self._answers.of(self.log.submit(operation))
 
+    async def run_together(self, *operations: Operation) -> list[Any]:
+        """Carry operations out that came in one request; durable when this returns. One that is
+        refused takes none of the others back."""
+        submitted = self.log.submit_together(operations)
+        return await asyncio.gather(*(self._answers.of(each) for each in submitted))
+
     def run_then(self, operation: Operation, on_answer: Callable[[Future[Any]], None]) -> None:
         """Carry an operation out, and call `on_answer` on the event loop once it is durable or
         refused. What comes in one turn of the loop is submitted together: the log's thread then

@@ -51,11 +51,8 @@ def json_of(body: bytes, kind: type[T]) -> T:
 
 def marker_of(query: QueryId, body: MarkerBody) -> Marker:
     """The marker a body describes."""
-    if body.commit is not None:
-        try:
-            base64.b64decode(body.commit, validate=True)
-        except (binascii.Error, ValueError):
-            raise bad_request("'commit' is not base64; encode the bytes, or send null") from None
+    _check_base64("commit", body.commit)
+    _check_base64("offsets", body.offsets)
     writes = tuple(
         Write(
             stream_name(write.stream),
@@ -70,7 +67,15 @@ def marker_of(query: QueryId, body: MarkerBody) -> Marker:
     return Marker(
         query, Instance(body.instance), BatchId(body.batch), writes, body.commit, positions,
         body.mode, files, _snapshots(body),
+        msgspec.UNSET if body.offsets is None else body.offsets,
     )  # fmt: skip
+
+
+def _check_base64(field: str, text: str | None) -> None:
+    try:
+        base64.b64decode(text or "", validate=True)
+    except (binascii.Error, ValueError):
+        raise bad_request(f"'{field}' is not base64; encode the bytes, or send null") from None
 
 
 def _snapshots(body: MarkerBody) -> tuple[Snapshot, ...] | msgspec.UnsetType:

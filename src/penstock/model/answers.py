@@ -86,10 +86,12 @@ class EntryPlace(msgspec.Struct, frozen=True):
     lsn: Lsn
 
 
-class EntryPlaces(msgspec.Struct, frozen=True):
-    """The places of entries that were appended, in the order they were sent."""
+class EntryPlaces(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The places of entries that were appended, in the order they were sent; `files` are those of
+    checkpoint files that came with rows."""
 
     entries: tuple[Lsn, ...]
+    files: tuple[Lsn, ...] = ()
 
 
 class AppendLimits(msgspec.Struct, frozen=True):
@@ -103,23 +105,35 @@ class AppendLimits(msgspec.Struct, frozen=True):
     request_files_max: int
 
 
-class Admission(msgspec.Struct, frozen=True):
-    """How far the next batch may read a stream; `end` is where it is if there is nothing yet."""
+class InlinePage(msgspec.Struct, frozen=True):
+    """The rows of one substream in an answer, as an Arrow IPC stream; base64 in the JSON."""
+
+    substream: int
+    rows: bytes
+
+
+class Admission(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far the next batch may read a stream; `end` is where it is if there is nothing yet.
+
+    `pages`: all rows of the batch, by the substreams that have any; null: they are to be fetched.
+    """
 
     end: Lsn
     latest: Lsn
     substreams: int
+    pages: tuple[InlinePage, ...] | None = None
 
 
 class AdmittedInput(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One source's part of an answer: `end`, `latest` and `substreams` for a stream of the log;
-    for a source outside it `take`: "all", "nothing", or so many of what it cuts by."""
+    """One source's part of an answer: `end`, `latest`, `substreams` and `pages` for a stream of the
+    log; for a source outside it `take`: "all", "nothing", or so many of what it cuts by."""
 
     source: int
     end: Lsn | None = None
     latest: Lsn | None = None
     substreams: int | None = None
     take: str | int | None = None
+    pages: tuple[InlinePage, ...] | None = None
 
 
 class BatchAdmission(msgspec.Struct, frozen=True):
@@ -152,11 +166,17 @@ class MarkedBatch(msgspec.Struct, frozen=True):
     instance: Instance
     commit: str | None
     files: tuple[FileRef, ...]
+    offsets: str | None = None
 
     @property
     def commit_bytes(self) -> bytes | None:
         """The content of `commits/<batch>`; None for a batch write, which has no checkpoint."""
         return None if self.commit is None else decode_commit(self.commit)
+
+    @property
+    def offsets_bytes(self) -> bytes | None:
+        """The content of `offsets/<batch>`; None where a file has it, or the location."""
+        return None if self.offsets is None else decode_commit(self.offsets)
 
 
 class RecordedOffsets(msgspec.Struct, frozen=True):

@@ -70,6 +70,7 @@ class Marker(msgspec.Struct, frozen=True):
     `files` are the batch's checkpoint files that lie in the log: with `commit` they bring a
     location that has the batch before up to this one. `snapshots` are those of this batch or an
     earlier one that came into the log since the last marker; left out, the log is to keep none.
+    `offsets` is the base64 of `offsets/<batch>`, where neither a file nor the location has it.
     """
 
     query: QueryId
@@ -81,6 +82,7 @@ class Marker(msgspec.Struct, frozen=True):
     mode: str = "append"
     files: tuple[FileRef, ...] = ()
     snapshots: tuple[Snapshot, ...] | msgspec.UnsetType = msgspec.UNSET
+    offsets: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class TakeOver(msgspec.Struct, frozen=True):

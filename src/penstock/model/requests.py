@@ -70,7 +70,8 @@ class OtherStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The question how far the next batch may read one input of a query.
 
-    `source` is the number of the source that asks, where several of the query read one stream.
+    `source` is the number of the source that asks, where several of the query read one stream. A
+    batch of at most `inline_bytes` comes with the answer, its first `columns`, or all if null.
     """
 
     stream: str
@@ -83,6 +84,8 @@ class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     until: Number | None = None
     others: list[OtherStream] = []
     wait_ms: Number = 0
+    inline_bytes: Number = 0
+    columns: Positive | None = None
 
 
 class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -106,6 +109,8 @@ class BatchInputBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     bytes_max: Positive | None = None
     until: Number | None = None
     offer: OfferBody | None = None
+    inline_bytes: Number = 0
+    columns: Positive | None = None
 
 
 class TermsBody(
@@ -213,6 +218,7 @@ class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: list[FileBody] = []
     copied: Number | None = None
     snapshots: list[SnapshotBody] | None = None
+    offsets: str | None = None
 
 
 class RegisterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

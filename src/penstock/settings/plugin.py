@@ -6,7 +6,7 @@ keys in `jvm/` are compared with it.
 
 from __future__ import annotations
 
-from penstock.settings.setting import GIB, INT_MAX, Setting
+from penstock.settings.setting import GIB, INT_MAX, KIB, Setting
 
 PREFIX = "spark.penstock."
 
@@ -89,6 +89,13 @@ COMMIT_PAUSE_COMPACTION = Setting(
     "a commit with a snapshot keeps compactions from running while the LSM checkpoint is taken "
     "([docs/commit.md](commit.md#compaction))",
     None, False,
+)  # fmt: skip
+
+INLINE_BYTES = Setting(
+    f"{PREFIX}inline.bytes",
+    "a batch of at most so many bytes of a stream comes with the answer that says how far it "
+    "reads, and its tasks fetch nothing; 0: tasks fetch always",
+    "bytes", 64 * KIB, 0,
 )  # fmt: skip
 
 BATCH_HADOOP_CONF = Setting(
@@ -188,6 +195,7 @@ SESSION_SETTINGS = (
     COMMIT_SNAPSHOTS,
     COMMIT_AWAIT_COMPACTION,
     COMMIT_PAUSE_COMPACTION,
+    INLINE_BYTES,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
     DEADLINE,

@@ -31,10 +31,12 @@ from simulation.release.stores import Commit, Marker, Refused
 
 @dataclass(eq=False)
 class Asked:
-    """An effect under way. `writes` is what the marker names, taken when it was asked for."""
+    """An effect under way. `writes` is what the marker names, and `has_offsets` whether it carries
+    the offsets, both taken when it was asked for."""
 
     effect: Effect
     writes: dict[str, tuple[str, int]]
+    has_offsets: bool = False
     is_done: bool = False
 
 
@@ -132,7 +134,11 @@ class Run(Query):
     def _release(self, first: int, *, recorded: bool) -> Release:
         setup = self.ground.setup
         return self.new_release(
-            first, recorded=recorded, with_log=setup.with_log, behind=setup.behind
+            first,
+            recorded=recorded,
+            with_log=setup.with_log,
+            behind=setup.behind,
+            offsets_ride=setup.offsets_ride and setup.with_log and setup.sink == "log",
         )
 
     def add_executor(self, host: str) -> None:
@@ -239,7 +245,8 @@ class Run(Query):
             writes = (
                 self.release.durable_writes(effect.batch) if isinstance(effect, PutMarker) else {}
             )
-            self.jobs.append(Asked(effect, writes))
+            has_offsets = isinstance(effect, PutMarker) and self.release.released < effect.batch
+            self.jobs.append(Asked(effect, writes, has_offsets))
 
     def tell_loss(self, name: str) -> None:
         self.dead.remove(name)
@@ -288,7 +295,7 @@ class Run(Query):
                 else:
                     location.create_offsets(batch, self.cuts[batch])
             case PutMarker(batch):
-                log.append_marker(self.marker(batch, job.writes))
+                log.append_marker(self.marker(batch, job.writes), has_offsets=job.has_offsets)
             case PutCommit(batch):
                 location.create_commit(self.commits[batch])
             case CopyBatch(batch):

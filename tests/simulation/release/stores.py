@@ -168,10 +168,12 @@ class Log:
         self.offsets[batch] = cut
         self.journal.append(("offsets", (batch, cut)))
 
-    def append_marker(self, marker: Marker) -> None:
+    def append_marker(self, marker: Marker, *, has_offsets: bool) -> None:
         self.check_fence(marker.instance)
         if marker.batch <= self.last_marker():
             raise Refused(f"batch {marker.batch} is marked")
+        if has_offsets:
+            self.journal.append(("offsets", (marker.batch, marker.cut)))
         self.markers[marker.batch] = marker
         self.journal.append(("marker", marker))
 

@@ -42,6 +42,7 @@ class Query:
         files: dict[str, bytes],
         commit: bytes | None = b"v1\n{}",
         snapshots: list[dict[str, object]] | None = None,
+        offsets: bytes | None = None,
     ) -> None:
         lsns = self.append(batch, files)
         named = [{"path": path, "entry": n} for path, n in zip(files, lsns, strict=True)]
@@ -49,6 +50,7 @@ class Query:
         body = {
             "instance": 1, "batch": batch, "writes": [], "commit": encoded, "files": named,
             "snapshots": snapshots,
+            "offsets": None if offsets is None else base64.b64encode(offsets).decode(),
         }  # fmt: skip
         path = ("queries", self.id, "markers")
         self.client._wire.request("POST", path, body=msgspec.json.encode(body))
@@ -99,6 +101,18 @@ def drain(
         return int(ended.value.code or 0), said.out, said.err
 
     return run
+
+
+def test_offsets_that_a_marker_carries_are_written_first(query: Query, drain: Drain) -> None:
+    for batch in range(2):
+        files = query.batch(batch)
+        query.mark(batch, files, offsets=files.pop(f"offsets/{batch}"))
+    code, out, err = drain(query.folder)
+    assert (code, err) == (0, "")
+    assert "batch 1: wrote offsets/1, state/0/0/2.changelog" in out
+    content = query.content()
+    assert (content["offsets/0"], content["offsets/1"]) == (b"offsets 0", b"offsets 1")
+    assert content["commits/1"] == b"v1\n{}"
 
 
 def test_a_location_is_brought_up_to_the_last_marker(query: Query, drain: Drain) -> None:

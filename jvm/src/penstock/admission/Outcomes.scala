@@ -2,7 +2,7 @@
 package penstock.admission
 
 import penstock.Clock
-import penstock.wire.{BatchAdmission, BatchInput, LogInput, Offer, Share}
+import penstock.wire.{Admission, BatchAdmission, BatchInput, LogInput, Offer, Share}
 
 /** How a query has kept its terms so far, for Spark's progress. */
 private[admission] final class Outcomes(clock: Clock) {
@@ -46,7 +46,7 @@ private[admission] object Outcomes {
 
   /** What a source has that is not in the batch that was cut from it. */
   def backlog(input: BatchInput, share: Share): Map[String, String] = (input, share) match {
-    case (log: LogInput, Share.LogEnd(end, latest, _)) =>
+    case (log: LogInput, Share.LogEnd(Admission(end, latest, _, _))) =>
       Map("backlogPositions" -> math.max(0L, latest - math.max(end, log.after)).toString)
     case (offer: Offer, taken) =>
       val counts = Seq(

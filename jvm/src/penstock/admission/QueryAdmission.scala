@@ -204,7 +204,7 @@ object QueryAdmission extends Logging {
     if (inputs.forall(_.isInstanceOf[LogInput])) HoldMs else LookMs
 
   private def isNothing(input: BatchInput, share: Share): Boolean = (input, share) match {
-    case (log: LogInput, Share.LogEnd(_, latest, _)) => latest <= log.after
+    case (log: LogInput, Share.LogEnd(admission)) => admission.latest <= log.after
     case (offer: Offer, _) => offer.isEmpty
     case _ => false
   }

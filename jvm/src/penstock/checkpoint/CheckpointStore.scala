@@ -29,7 +29,7 @@ private[checkpoint] final class CheckpointStore(
     extends Store {
   import CheckpointStore._
 
-  private val offsets = new ConcurrentHashMap[Long, (FileEntry, Array[Byte])]()
+  private val offsets = new ConcurrentHashMap[Long, Offsets]()
   private val marked = new ConcurrentHashMap[Long, (Seq[FileEntry], Array[Byte])]()
 
   /** The last batch that the location has with all that belongs to it. */
@@ -42,7 +42,7 @@ private[checkpoint] final class CheckpointStore(
   override def putOffsets(batch: Long, bytes: Array[Byte]): Unit = log match {
     case Some(tasks) =>
       val entry = tasks.put(batch, Seq(s"offsets/$batch" -> bytes)).head
-      offsets.put(batch, (entry, bytes))
+      offsets.put(batch, Offsets(bytes, Some(entry)))
       ()
     case None =>
       create(s"offsets/$batch", bytes)
@@ -68,12 +68,18 @@ private[checkpoint] final class CheckpointStore(
   }
 
   override def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit = {
+    named.offsets.filter(_ => !offsets.containsKey(batch)).foreach { bytes =>
+      if (bytes.length > RideBytesMax) putOffsets(batch, bytes)
+      else offsets.put(batch, Offsets(bytes, None))
+    }
     // Offsets that were durable before this run began are in the location already.
-    val files = Option(offsets.get(batch)).map(_._1).toSeq ++ named.pieces
-    log.get.mark(batch, commit, files, copied, named.snapshots)
+    val ofBatch = Option(offsets.get(batch))
+    val files = ofBatch.flatMap(_.entry).toSeq ++ named.pieces
+    val riding = ofBatch.filter(_.entry.isEmpty).map(_.bytes)
+    log.get.mark(batch, commit, files, copied, named.snapshots, riding)
     marked.put(batch, (named.pieces, commit))
     // The location takes these in order, and may be slow: only the last step is left for then.
-    Option(offsets.get(batch)).foreach { case (entry, bytes) => prepare(entry.path, bytes) }
+    ofBatch.foreach(file => prepare(s"offsets/$batch", file.bytes))
     prepare(s"commits/$batch", commit)
   }
 
@@ -81,7 +87,7 @@ private[checkpoint] final class CheckpointStore(
 
   override def copy(batch: Long, placed: PlacedFiles): Unit = {
     val (pieces, commit) = marked.get(batch)
-    Option(offsets.get(batch)).foreach { case (entry, bytes) => enter(entry.path, bytes) }
+    Option(offsets.get(batch)).foreach(file => enter(s"offsets/$batch", file.bytes))
     placed.await(pieces.map(_.path), PlacedWithinMs)
     // What its writer does not place, because it is gone or slow, comes from the log.
     pieces.filterNot(p => placed.has(p.path)).foreach { p =>
@@ -125,6 +131,12 @@ private[checkpoint] final class CheckpointStore(
 }
 
 private object CheckpointStore {
+
+  /** `offsets/N`; without an entry they go with the marker. */
+  final case class Offsets(bytes: Array[Byte], entry: Option[FileEntry])
+
+  /** Markers are small, and larger offsets, of thousands of partitions, an entry of their own. */
+  val RideBytesMax: Int = 64 << 10
 
   /** Spark keeps a hundred batches, which no other run gets through in this time. */
   val StoodStillNs: Long = 2L * 1000 * 1000 * 1000

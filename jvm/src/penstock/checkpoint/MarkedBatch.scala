@@ -26,10 +26,12 @@ private[checkpoint] final class MarkedBatch(
 
   /** Log and location together have the batch. */
   def canBeWritten: Boolean =
-    marker.files.exists(_.path == offsets) || files.exists(new Path(root, offsets))
+    marker.offsets.isDefined || marker.files.exists(_.path == offsets) ||
+      files.exists(new Path(root, offsets))
 
   def write(): Unit = {
     val (first, rest) = marker.files.partition(_.path == offsets)
+    marker.offsets.foreach(bytes => WholeFile.create(files, at(offsets), bytes))
     first.foreach(file => WholeFile.create(files, at(file.path), bytesOf(file)))
     rest.foreach(file => WholeFile.write(files, at(file.path), bytesOf(file), overwrite = true))
     Failpoint.reach("in_recovery", query, marker.batch)

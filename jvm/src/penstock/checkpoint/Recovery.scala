@@ -38,6 +38,8 @@ private[checkpoint] object Recovery extends Logging {
   /** How long a file that an older run has begun may take to appear. */
   private val GraceMs = 300L
 
+  private val ChangeLogs = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
   /** How long an older run of this driver may take to make durable what it has computed. */
   private val DrainMs = 30000L
 
@@ -98,12 +100,20 @@ private[checkpoint] object Recovery extends Logging {
         resources.changes,
         why => RunningQuery.cancelJobs(run, why.getMessage),
         snapshots,
-        toLog.fold(LogLimits.Unnamed)(_.limits))
+        toLog.fold(LogLimits.Unnamed)(_.limits),
+        offsetsRide = toLog.isDefined && mode == Mode.Full && !usesSparks && nothingWaits(conf))
       resources.releases.started(queue, RunningQuery.isActive)
       queue
     }
     new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
   }
+
+  /**
+   * No task waits for the offsets of its batch: state is small files, and what is not is written
+   * behind the task by our provider.
+   */
+  private def nothingWaits(conf: Configuration): Boolean =
+    conf.getBoolean(ChangeLogs, false) && conf.get(ProviderName.Key) == ProviderName.Ours
 
   /** Batches are released one after the other: one that Spark leaves out would be waited for. */
   private def refuseGaps(query: String, root: Path, mode: Mode): Unit =

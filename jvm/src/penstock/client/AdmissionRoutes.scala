@@ -38,6 +38,7 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
       log.rowsMax.foreach(rows => node.put("rows_max", rows))
       log.bytesMax.foreach(bytes => node.put("bytes_max", bytes))
       log.until.foreach(position => node.put("until", position))
+      AdmissionRoutes.fillWish(node, log.inline)
     case offer: Offer =>
       val offered = node.putObject("offer").put("cuts_by", offer.cutsBy)
       offer.rows.foreach(rows => offered.put("rows", rows))
@@ -79,11 +80,7 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
 
   private def shareOf(input: JsonNode): Share = {
     val take = input.path("take")
-    if (input.hasNonNull("end"))
-      Share.LogEnd(
-        input.path("end").asLong(),
-        input.path("latest").asLong(),
-        input.path("substreams").asInt())
+    if (input.hasNonNull("end")) Share.LogEnd(AdmissionRoutes.admissionOf(input))
     else if (take.isNumber) Share.UpTo(take.asLong())
     else if (take.asText() == "all") Share.All
     else Share.Nothing
@@ -91,4 +88,25 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
 
   private def number(answer: JsonNode, field: String): Option[Double] =
     Option(answer.get(field)).filter(_.isNumber).map(_.asDouble())
+}
+
+private[client] object AdmissionRoutes {
+
+  def fillWish(node: ObjectNode, wish: InlineWish): Unit = if (wish.bytesMax > 0) {
+    node.put("inline_bytes", wish.bytesMax).put("columns", wish.columns)
+    ()
+  }
+
+  def admissionOf(answer: JsonNode): Admission = {
+    val rows = Option(answer.get("pages")).filterNot(_.isNull).map { pages =>
+      InlineRows(pages.elements().asScala.map { page =>
+        page.path("substream").asInt() -> page.path("rows").binaryValue()
+      }.toMap)
+    }
+    Admission(
+      answer.path("end").asLong(),
+      answer.path("latest").asLong(),
+      answer.path("substreams").asInt(),
+      rows)
+  }
 }

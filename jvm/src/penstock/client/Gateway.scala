@@ -130,7 +130,7 @@ object Gateway {
   val ProtocolHeader = "Penstock-Protocol"
 
   /** Of PROTOCOL.md, as in penstock/model/protocol.py. A server of another one refuses. */
-  val ProtocolVersion = "4"
+  val ProtocolVersion = "5"
 
   private val AnswerTimeout = Duration.ofSeconds(60)
   private val PauseMsFirst = 20L

@@ -2,7 +2,6 @@
 // routes.
 package penstock.client
 
-import java.io.ByteArrayOutputStream
 import java.net.URLEncoder
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Base64
@@ -51,11 +50,8 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       others.addObject().put("stream", stream).put("after", after)
     }
     body.put("wait_ms", ask.waitMs)
-    val answer = gateway.postJson("/admission", body)
-    Admission(
-      answer.path("end").asLong(),
-      answer.path("latest").asLong(),
-      answer.path("substreams").asInt())
+    AdmissionRoutes.fillWish(body, ask.inline)
+    AdmissionRoutes.admissionOf(gateway.postJson("/admission", body))
   }
 
   /** Makes a batch visible. Sending the same marker again is answered as the first time. */
@@ -69,11 +65,13 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       mode: String,
       files: Seq[FileEntry] = Nil,
       copied: Option[Long] = None,
-      snapshots: Option[Seq[Snapshot]] = None): Long = {
+      snapshots: Option[Seq[Snapshot]] = None,
+      offsets: Option[Array[Byte]] = None): Long = {
     val body = Json.createObjectNode()
     body.put("instance", instance).put("batch", batch).put("mode", mode)
     copied.foreach(last => body.put("copied", last))
     commit.foreach(bytes => body.put("commit", Base64.getEncoder.encodeToString(bytes)))
+    offsets.foreach(bytes => body.put("offsets", Base64.getEncoder.encodeToString(bytes)))
     val positionByStream = body.putObject("positions")
     positions.foreach { case (stream, position) => positionByStream.put(stream, position) }
     val list = body.putArray("writes")
@@ -109,15 +107,9 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       instance: Long,
       batch: Long,
       files: Seq[(String, Array[Byte])]): Seq[Long] = {
-    val paths = files.map(f => URLEncoder.encode(f._1, UTF_8)).mkString(",")
-    val sizes = files.map(_._2.length).mkString(",")
-    val route =
-      s"/queries/$query/files?instance=$instance&batch=$batch&paths=$paths&sizes=$sizes"
-    val body = files.map(_._2).foldLeft(new ByteArrayOutputStream()) { (out, bytes) =>
-      out.write(bytes)
-      out
-    }
-    gateway.postBytes(route, body.toByteArray).path("entries").elements().asScala.map(_.asLong()).toSeq
+    val route = s"/queries/$query/files?instance=$instance&batch=$batch&${FileParameters.of(files)}"
+    val answer = gateway.postBytes(route, FileParameters.body(Array.emptyByteArray, files))
+    answer.path("entries").elements().asScala.map(_.asLong()).toSeq
   }
 
   def readFile(query: String, entry: Long): Array[Byte] =
@@ -135,7 +127,8 @@ final class QueryRoutes private[client] (gateway: Gateway) {
         marker.path("batch").asLong(),
         marker.path("lsn").asLong(),
         commitOf(marker),
-        files.toSeq)
+        files.toSeq,
+        bytesIn(marker, "offsets"))
     }.toSeq
     if (answer.path("more").asBoolean()) {
       val rest = checkpoint(query, markers.last.batch)
@@ -171,6 +164,8 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     if (answer.path("more").asBoolean()) stores ++ state(query, stores.last.folder) else stores
   }
 
-  private def commitOf(marker: JsonNode): Option[Array[Byte]] =
-    Option(marker.get("commit")).filterNot(_.isNull).map(c => Base64.getDecoder.decode(c.asText()))
+  private def commitOf(marker: JsonNode): Option[Array[Byte]] = bytesIn(marker, "commit")
+
+  private def bytesIn(marker: JsonNode, field: String): Option[Array[Byte]] =
+    Option(marker.get(field)).filterNot(_.isNull).map(text => Base64.getDecoder.decode(text.asText()))
 }

@@ -39,19 +39,27 @@ final class StreamRoutes private[client] (gateway: Gateway) {
   def position(stream: String, query: String): Long =
     gateway.getJson(s"/streams/$stream/position?$query").path("position").asLong()
 
-  /** Appends the batches of an Arrow stream as pending entries; returns their LSNs in order. */
+  /**
+   * Appends the batches of an Arrow stream as pending entries, and checkpoint files of the same
+   * batch along with them; the LSNs of both, in order.
+   */
   def appendEntries(
       stream: String,
       stamp: Stamp,
       substreams: Seq[Int],
-      arrow: Array[Byte]): Seq[Long] = {
+      arrow: Array[Byte],
+      files: Seq[(String, Array[Byte])]): (Seq[Long], Seq[Long]) = {
     val stamped = s"query=${stamp.query}&instance=${stamp.instance}&batch=${stamp.batch}" +
       s"&partition=${stamp.partition}&attempt=${stamp.attempt}"
+    val named = if (files.isEmpty) "" else "&" + FileParameters.of(files)
     val answer = gateway.postArrow(
-      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}",
-      arrow)
-    answer.path("entries").elements().asScala.map(_.asLong()).toSeq
+      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}$named",
+      FileParameters.body(arrow, files))
+    (numbers(answer, "entries"), numbers(answer, "files"))
   }
+
+  private def numbers(answer: JsonNode, field: String): Seq[Long] =
+    answer.path(field).elements().asScala.map(_.asLong()).toSeq
 
   private def info(node: JsonNode): StreamInfo = StreamInfo(
     node.path("name").asText(),

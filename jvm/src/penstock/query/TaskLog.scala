@@ -73,12 +73,13 @@ final class TaskLog(
       commit: Array[Byte],
       files: Seq[FileEntry],
       copied: Long,
-      snapshots: Option[Seq[Snapshot]] = None): Unit = {
+      snapshots: Option[Seq[Snapshot]] = None,
+      offsets: Option[Array[Byte]] = None): Unit = {
     val batchSeal = sealedBatches.get(batch)
     val known = Option.when(copied >= 0)(copied)
     gateway.queries
       .mark(query, instance, batch, batchSeal.writes, Some(commit), batchSeal.positions, batchSeal.mode, files,
-        known, snapshots)
+        known, snapshots, offsets)
     ()
   }
 

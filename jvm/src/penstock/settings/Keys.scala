@@ -23,6 +23,8 @@ object Keys {
   val CommitAwaitCompaction: FlagKey = flag("commit.awaitCompaction")
   val CommitPauseCompaction: FlagKey = flag("commit.pauseCompaction")
 
+  val InlineBytes: NumberKey = number("inline.bytes", 64L << 10, "bytes", least = 0)
+
   val BatchHadoopConf: ChoiceKey = choice("batch.hadoopConf", "slim", Seq("slim", "spark"))
 
   /** Read where a session is made, in Python; here so that it is no unknown setting. */
@@ -59,7 +61,7 @@ object Keys {
 
   val all: Seq[Key[_]] = ofConnection ++ ofTerms ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
-    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, BatchHadoopConf, BatchSwitches,
+    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, InlineBytes, BatchHadoopConf, BatchSwitches,
     Schedule, CheckpointFileManager, LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection or of the terms as an option of one source or sink. */

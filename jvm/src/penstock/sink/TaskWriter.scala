@@ -19,6 +19,8 @@ import org.apache.spark.sql.types.StructType
 
 import penstock.{Clock, Failpoint}
 import penstock.client.Gateway
+import penstock.commit.executor.StateRide
+import penstock.commit.jvm.JvmResources
 import penstock.settings.Connection
 import penstock.wire.{Stamp, Write}
 
@@ -50,6 +52,9 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
   private val writers = plan.targets.map(new StreamWriter(plan, _, stamp)).toArray
   private val widths = plan.targets.map(_.schema.length).toArray
 
+  /** State that this task writes goes to the log with its last rows. */
+  private val ride = JvmResources.here.rides.begin(plan.query, plan.instance, batch, partition)
+
   override def write(row: InternalRow): Unit = {
     if (!plan.isByColumn) writers(0).write(row)
     else {
@@ -63,13 +68,18 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
   }
 
   override def commit(): WriterCommitMessage = {
-    val writes = writers.toSeq.map(_.finish()).filter(_.entries.nonEmpty)
+    val carrier = writers.find(_.hasRows)
+    val writes = writers.toSeq
+      .map(writer => writer.finish(if (carrier.contains(writer)) Some(ride) else None))
+      .filter(_.entries.nonEmpty)
     Appended(writes, writers.iterator.map(_.appendedNs).sum)
   }
 
   override def abort(): Unit = ()
 
-  override def close(): Unit = writers.foreach(_.close())
+  override def close(): Unit =
+    try ride.end()
+    finally writers.foreach(_.close())
 }
 
 /** The rows of one attempt for one stream. */
@@ -92,14 +102,17 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
     if (buffers(substream) == null) buffers(substream) = new RowBuffer(arrowSchema, allocator)
     buffers(substream).write(row)
     rowsSinceFlush += 1
-    if (rowsSinceFlush % RowsBetweenChecks == 0 && bufferedBytes >= FlushBytes) flush()
+    if (rowsSinceFlush % RowsBetweenChecks == 0 && bufferedBytes >= FlushBytes) flush(None)
   }
 
   /** How long its requests took. */
   def appendedNs: Long = tookNs
 
-  def finish(): Write = {
-    flush()
+  def hasRows: Boolean = rowsSinceFlush > 0
+
+  /** Sends what is left, and with it what rides along. */
+  def finish(ride: Option[StateRide]): Write = {
+    flush(ride)
     Write(target.stream, stamp.partition, stamp.attempt, appended.toSeq)
   }
 
@@ -112,7 +125,7 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
     buffers.iterator.filter(_ != null).map(_.bytes).sum
 
   /** One request for all substreams: a task waits for one durable append, not for one each. */
-  private def flush(): Unit = {
+  private def flush(ride: Option[StateRide]): Unit = {
     val filled = buffers.indices.filter(k => buffers(k) != null && buffers(k).rows > 0)
     if (filled.nonEmpty) {
       val out = new ByteArrayOutputStream()
@@ -121,9 +134,14 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
       filled.foreach(k => buffers(k).drainTo(channel))
       channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
       channel.writeIntLittleEndian(0)
+      val state = ride.toSeq.flatMap(_.takeAlong()).map(file => file.path -> file.bytes)
       val start = Clock.System.nanos
-      appended ++= gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray)
-      tookNs += Clock.System.nanos - start
+      val (entries, stateEntries) =
+        gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray, state)
+      val requestNs = Clock.System.nanos - start
+      appended ++= entries
+      tookNs += requestNs
+      ride.foreach(_.arrived(stateEntries, requestNs))
       rowsSinceFlush = 0
       turn = (turn + 1) % target.substreams
     }

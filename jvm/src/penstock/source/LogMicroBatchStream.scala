@@ -8,14 +8,14 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
-import org.apache.spark.sql.penstock.{LogSource, RunningQuery}
+import org.apache.spark.sql.penstock.{LogSource, RunningQuery, StreamThread}
 
 import penstock.BadCall
 import penstock.admission.{Admitted, AdmittedSource}
 import penstock.client.Gateway
 import penstock.query.QueryRuns
-import penstock.settings.{Connection, ReadOptions, StatedTerms}
-import penstock.wire.{Admission, AdmissionRequest, BatchInput, LogInput, Share, StreamInfo}
+import penstock.settings.{Connection, Keys, ReadOptions, StatedTerms}
+import penstock.wire._
 
 /**
  * A stream of the log as a Spark streaming source. The server decides how far a batch reads; this
@@ -37,6 +37,7 @@ final class LogMicroBatchStream(
   private val polling = new Polling(this)
   private var availableNowEnd: Option[Long] = None
   private var latestSeen: Option[Position] = None
+  private var cut: Option[CutBatch] = None
 
   /** How many there are now: there may be more than when the query was started. */
   private var substreams = info.substreams
@@ -99,14 +100,20 @@ final class LogMicroBatchStream(
     }
     val limit = getDefaultReadLimit
     val until = availableNowEnd.map(math.max(_, after))
-    LogInput(info.name, after, numberAmongSources, rowsMax(limit), bytesMax(limit), until)
+    LogInput(info.name, after, numberAmongSources, rowsMax(limit), bytesMax(limit), until, inline)
   }
+
+  /** Of a small batch the rows come with the answer, and travel in the tasks that read them. */
+  private lazy val inline: InlineWish =
+    InlineWish(Keys.InlineBytes.value(StreamThread.setting), columns)
+
+  private def columns: Int = info.schema.getFields.size
 
   /** Where the batch ends; null, which says nothing, while admission withholds what is there. */
   override def latestOffset(start: Offset, limit: ReadLimit): Offset = admitted() match {
-    case Some(Admitted(isCut, Share.LogEnd(end, latest, substreamsNow))) =>
-      saw(latest, substreamsNow)
-      if (isCut) Position(info.name, end) else null
+    case Some(Admitted(isCut, Share.LogEnd(admission))) =>
+      saw(start, admission)
+      if (isCut) Position(info.name, admission.end) else null
     case Some(_) => null
     case None => askAlone(start, limit)
   }
@@ -114,9 +121,10 @@ final class LogMicroBatchStream(
   override def metrics(latestConsumed: Optional[Offset]): JMap[String, String] =
     admissionMetrics().asJava
 
-  private def saw(latest: Long, substreamsNow: Int): Unit = {
-    latestSeen = Some(Position(info.name, latest))
-    substreams = math.max(substreams, substreamsNow)
+  private def saw(start: Offset, admission: Admission): Unit = {
+    latestSeen = Some(Position(info.name, admission.latest))
+    substreams = math.max(substreams, admission.substreams)
+    cut = admission.rows.map(CutBatch(positionIn(start)._2, admission.end, _))
   }
 
   /** As a source of a query without terms does. */
@@ -134,12 +142,13 @@ final class LogMicroBatchStream(
       bytesMax = bytesMax(limit),
       until = availableNowEnd.map(end => math.max(end, after)),
       others = others.getOrElse(Nil),
-      waitMs = if (others.isDefined) Polling.HoldMs else 0)
+      waitMs = if (others.isDefined) Polling.HoldMs else 0,
+      inline = inline)
     val answer = admit(ask)
     run.foreach(_.confirmed())
     if (answer.end == after) QueryRuns.awaitCommitted()
     polling.answered(after, nothingNew = answer.end == after)
-    saw(answer.latest, answer.substreams)
+    saw(start, answer)
     Position(info.name, answer.end)
   }
 
@@ -147,7 +156,8 @@ final class LogMicroBatchStream(
 
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     val (after, until) = (start.asInstanceOf[Position].lsn, end.asInstanceOf[Position].lsn)
-    ReadRange(info.name, after, until, info.schema.getFields.size, reader).perSubstream(substreams)
+    val rows = cut.filter(batch => batch.after == after && batch.until == until).map(_.rows)
+    ReadRange(info.name, after, until, columns, reader).perSubstream(substreams, rows)
   }
 
   override def createReaderFactory(): PartitionReaderFactory =
@@ -185,6 +195,9 @@ final class LogMicroBatchStream(
     case _ => None
   }
 }
+
+/** The rows of the batch that was cut last, where they came with the answer. */
+private final case class CutBatch(after: Long, until: Long, rows: InlineRows)
 
 private[source] object DataLoss {
   val Codes: Set[String] = Set("trimmed", "position_past_end", "unknown_stream")

@@ -11,7 +11,7 @@ import penstock.admission.QueryAdmission
 import penstock.client.Gateway
 import penstock.observe.FetchTime
 import penstock.settings.{Connection, ReadOptions, Start}
-import penstock.wire.StreamInfo
+import penstock.wire.{InlineRows, StreamInfo}
 
 /** A read of one stream, in batch (all that is visible now) or as a stream. */
 final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptions) extends Scan {
@@ -48,12 +48,19 @@ final case class ReadRange(
     until: Long,
     columns: Int,
     reader: Option[String] = None) {
-  def perSubstream(substreams: Int): Array[InputPartition] =
-    Array.tabulate(substreams)(k => SubstreamPartition(this, k))
+  def perSubstream(substreams: Int, rows: Option[InlineRows] = None): Array[InputPartition] =
+    Array.tabulate(substreams) { k =>
+      SubstreamPartition(this, k, rows.map(_.pages.getOrElse(k, SubstreamPartition.NoRows)))
+    }
 }
 
-/** One substream of a range: a Spark partition. */
-final case class SubstreamPartition(range: ReadRange, substream: Int) extends InputPartition
+/** One substream of a range: a Spark partition. `rows`: all of it as Arrow, if it is here. */
+final case class SubstreamPartition(range: ReadRange, substream: Int, rows: Option[Array[Byte]])
+    extends InputPartition
+
+object SubstreamPartition {
+  val NoRows: Array[Byte] = Array.emptyByteArray
+}
 
 object StartPosition {
   def resolve(gateway: Gateway, stream: String, start: Start): Long = start match {

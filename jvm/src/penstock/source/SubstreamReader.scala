@@ -49,8 +49,10 @@ private final class SubstreamReader(
     with Logging {
 
   private val allocator = ArrowBridge.allocator(s"penstock-read-${partition.substream}")
-  private var ahead: Option[AskedPage] = firstPage(partition.range)
-  private var page: Option[Page] = None
+  private var ahead: Option[AskedPage] =
+    if (partition.rows.isDefined) None else firstPage(partition.range)
+  private var page: Option[Page] =
+    partition.rows.filter(_.nonEmpty).map(new Page(_, allocator))
   private var waitedNs = 0L
 
   override def currentMetricsValues(): Array[CustomTaskMetric] =

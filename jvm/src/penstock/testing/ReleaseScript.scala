@@ -22,7 +22,8 @@ object ReleaseScript {
       vector.path("first").asLong(),
       vector.path("recorded").asBoolean(),
       vector.path("with_log").asBoolean(),
-      vector.path("behind").asLong())
+      vector.path("behind").asLong(),
+      vector.path("offsets_ride").asBoolean())
     val steps = Json.createArrayNode()
     vector.path("steps").elements().asScala.foreach { step =>
       steps.add(answered(release, release.on(eventOf(step.path("event"))), step))

@@ -2,8 +2,17 @@
 // thread.
 package penstock.wire
 
-/** How far a source may read, how far it could, and how many substreams there are. */
-final case class Admission(end: Long, latest: Long, substreams: Int)
+/**
+ * How far a source may read, how far it could, and how many substreams there are; all rows of the
+ * batch, if the server has sent them along.
+ */
+final case class Admission(end: Long, latest: Long, substreams: Int, rows: Option[InlineRows] = None)
+
+/** The rows of a small batch, as Arrow by substream; a substream that is not here has none. */
+final case class InlineRows(pages: Map[Int, Array[Byte]])
+
+/** The rows that a source wants with an answer: the first columns, of a batch so small. */
+final case class InlineWish(bytesMax: Long, columns: Int)
 
 /**
  * One question to admission: what a source has, how much a batch may carry, how long to wait.
@@ -20,4 +29,5 @@ final case class AdmissionRequest(
     bytesMax: Option[Long],
     until: Option[Long],
     others: Seq[(String, Long)],
-    waitMs: Long)
+    waitMs: Long,
+    inline: InlineWish)

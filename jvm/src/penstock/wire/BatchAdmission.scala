@@ -15,7 +15,8 @@ final case class LogInput(
     number: Int,
     rowsMax: Option[Long],
     bytesMax: Option[Long],
-    until: Option[Long])
+    until: Option[Long],
+    inline: InlineWish)
     extends BatchInput
 
 /** What waits in a source outside the log, as far as it tells; `ageMs` None if nothing waits. */
@@ -66,8 +67,8 @@ sealed trait Share
 
 object Share {
 
-  /** How far to read a stream of the log, how far one could, and its substreams. */
-  final case class LogEnd(end: Long, latest: Long, substreams: Int) extends Share
+  /** How far to read a stream of the log, as a source that asks alone is told. */
+  final case class LogEnd(admission: Admission) extends Share
   case object All extends Share
   case object Nothing extends Share
 

@@ -7,12 +7,16 @@ final case class LastMarker(batch: Long, lsn: Long, commit: Option[Array[Byte]])
 /** The answer to a take-over: this run's instance, and where the one before it got to. */
 final case class TakeOver(instance: Long, last: Option[LastMarker], limits: LogLimits)
 
-/** A marked batch: its checkpoint files in the log, and the bytes of `commits/N`. */
+/**
+ * A marked batch: its checkpoint files in the log, and the bytes of `commits/N`; those of
+ * `offsets/N`, if the marker has them in it.
+ */
 final case class MarkedFiles(
     batch: Long,
     lsn: Long,
     commit: Option[Array[Byte]],
-    files: Seq[FileEntry])
+    files: Seq[FileEntry],
+    offsets: Option[Array[Byte]])
 
 /**
  * What the log has of a checkpoint past some batch: the marked batches, and the recorded offsets,

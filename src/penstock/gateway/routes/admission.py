@@ -8,6 +8,7 @@ from penstock.admission.cut import Limits
 from penstock.admission.question import Input, QueryRun, Question
 from penstock.gateway.context import gateway_of
 from penstock.gateway.encode import json_answer
+from penstock.gateway.inline_rows import inline_rows
 from penstock.gateway.parse import bad_request, query_id
 from penstock.model.answers import Admission
 from penstock.model.ids import Instance, Lsn, stream_name
@@ -18,8 +19,10 @@ async def admit(request: web.Request) -> web.Response:
     """`POST /v1/admission`: how far the next batch may read, held while that is nowhere."""
     gateway = gateway_of(request)
     body = await gateway.json_body(request, AdmissionBody)
-    answer = await gateway.admission.ask(_question(body, gateway.hold_s(body.wait_ms)))
-    return json_answer(Admission(answer.cut.end, answer.latest, answer.substreams))
+    question = _question(body, gateway.hold_s(body.wait_ms))
+    answer = await gateway.admission.ask(question)
+    pages = inline_rows(gateway, question.input.stream, body, answer.cut.end)
+    return json_answer(Admission(answer.cut.end, answer.latest, answer.substreams, pages))
 
 
 def _question(body: AdmissionBody, wait_s: float) -> Question:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from aiohttp import web
 
 from penstock.admission.batch_question import (
@@ -16,8 +17,9 @@ from penstock.admission.offer import CutsBy, Waiting
 from penstock.admission.question import Input, QueryRun
 from penstock.admission.terms import CountedFrom, PolicyName, Terms, terms_problem
 from penstock.errors import BadCall
-from penstock.gateway.context import gateway_of
+from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.encode import json_answer
+from penstock.gateway.inline_rows import inline_rows
 from penstock.gateway.parse import bad_request, query_id, short_text
 from penstock.model.admission_answers import QueryDeadline
 from penstock.model.answers import BatchAdmission
@@ -38,6 +40,8 @@ async def admit_batch(request: web.Request) -> web.Response:
     body = await gateway.json_body(request, BatchAdmissionBody)
     question = _question(body, gateway.hold_s(body.wait_ms))
     answer = await gateway.batch_admission.ask(question)
+    if answer.cut is not None:
+        answer = _with_rows(gateway, body, answer)
     return json_answer(_answered(answer, gateway.server_id))
 
 
@@ -127,6 +131,17 @@ def _terms(body: TermsBody) -> Terms:
     return Terms(
         body.deadline_ms, policy, body.interval_ms, body.slide_ms, body.importance, counted_from
     )
+
+
+def _with_rows(gateway: Gateway, body: BatchAdmissionBody, answer: BatchAnswer) -> BatchAnswer:
+    """The answer, with the rows of inputs that want them with it."""
+    inputs = []
+    for asked, admitted in zip(body.inputs, answer.inputs, strict=True):
+        if asked.stream is not None and admitted.end is not None:
+            pages = inline_rows(gateway, stream_name(asked.stream), asked, admitted.end)
+            admitted = msgspec.structs.replace(admitted, pages=pages)
+        inputs.append(admitted)
+    return msgspec.structs.replace(answer, inputs=tuple(inputs))
 
 
 def _answered(answer: BatchAnswer, server: str) -> BatchAdmission:

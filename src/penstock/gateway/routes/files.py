@@ -7,6 +7,7 @@ from aiohttp import web
 from penstock.gateway.context import gateway_of
 from penstock.gateway.drafts import file_drafts
 from penstock.gateway.encode import json_answer, json_bytes_answer, sent
+from penstock.gateway.file_parameters import file_paths, file_sizes
 from penstock.gateway.parse import (
     bad_request,
     is_number,
@@ -17,7 +18,7 @@ from penstock.gateway.parse import (
 from penstock.log.operations import AppendFiles
 from penstock.log.reading.recovery import checkpoint_of, file_bytes, state_of
 from penstock.model.answers import EntryPlaces
-from penstock.model.ids import BatchId, FilePath, Instance, Lsn, file_path
+from penstock.model.ids import BatchId, Instance, Lsn
 from penstock.model.requests import NUMBER_MAX
 
 MARKERS_MAX = 100
@@ -30,8 +31,8 @@ async def append_files(request: web.Request) -> web.Response:
     query = query_in_path(request)
     instance = Instance(need_number(request, "instance"))
     batch = BatchId(need_number(request, "batch"))
-    paths = _paths(request, gateway.settings.request_files_max)
-    sizes = _sizes(request, len(paths))
+    paths = file_paths(request, gateway.settings.request_files_max)
+    sizes = file_sizes(request, len(paths))
     async with gateway.body(request) as body:
         sizes = [len(body)] if sizes is None else sizes
         files = await gateway.decode(
@@ -40,34 +41,6 @@ async def append_files(request: web.Request) -> web.Response:
         del body
         lsns = await gateway.run(AppendFiles(query, instance, batch, files))
     return json_answer(EntryPlaces(tuple(lsns)))
-
-
-def _paths(request: web.Request, files_max: int) -> list[FilePath]:
-    path, paths = request.query.get("path"), request.query.get("paths")
-    text = path if path is not None else paths
-    if text is None or (path is not None and paths is not None):
-        raise bad_request("give path=… for one file or paths=…,… for several, one of them")
-    parts = text.split(",") if path is None else [text]
-    if len(parts) > files_max:
-        raise bad_request(
-            f"the request has {len(parts)} files, and may have {files_max}; send it in parts"
-        )
-    return [file_path(part) for part in parts]
-
-
-def _sizes(request: web.Request, count: int) -> list[int] | None:
-    """How the body is divided; None for one file that is the whole body."""
-    text = request.query.get("sizes")
-    if text is None and count == 1:
-        return None
-    parts = text.split(",") if text else []
-    if not all(is_number(part) for part in parts):
-        raise bad_request(f"sizes is {text!r}, and must be numbers of bytes such as 120,0,45")
-    if len(parts) != count:
-        raise bad_request(
-            f"the request has {count} paths and {len(parts)} sizes; give a size for each path"
-        )
-    return [int(part) for part in parts]
 
 
 async def get_file(request: web.Request) -> web.StreamResponse:

@@ -10,8 +10,9 @@ from aiohttp import web
 
 from penstock.errors import TryAgain
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.gateway.drafts import Bounds, entry_drafts, row_drafts, shape_of
+from penstock.gateway.drafts import Bounds, entry_drafts, file_drafts, row_drafts, shape_of
 from penstock.gateway.encode import json_answer
+from penstock.gateway.file_parameters import divided, file_paths, need_sizes
 from penstock.gateway.parse import (
     bad_request,
     check_parameters,
@@ -22,7 +23,7 @@ from penstock.gateway.parse import (
     stream_in_path,
 )
 from penstock.log.decide.need import check_substream
-from penstock.log.operations import AppendPending, AppendRows
+from penstock.log.operations import AppendFiles, AppendPending, AppendRows
 from penstock.log.state import StreamRecord
 from penstock.model.answers import Appended, EntryPlaces
 from penstock.model.ids import BatchId, Instance, Substream
@@ -31,7 +32,8 @@ from penstock.model.routing import check_key
 
 T = TypeVar("T")
 # The route refuses any other: what a writer asked for beside these would silently not be done.
-ENTRY_PARAMETERS = {"query", "instance", "batch", "partition", "attempt", "substreams"}
+STAMP = {"query", "instance", "batch", "partition", "attempt"}
+ENTRY_PARAMETERS = {*STAMP, "substreams", "paths", "sizes"}
 
 
 async def append_rows(request: web.Request) -> web.Response:
@@ -64,9 +66,14 @@ async def append_rows(request: web.Request) -> web.Response:
 
 
 async def append_entries(request: web.Request) -> web.Response:
-    """`POST /v1/streams/S/entries`: durable when answered, visible once a marker names them."""
+    """`POST /v1/streams/S/entries`: durable when answered, visible once a marker names them.
+
+    The state that the task has written may come along, as files behind the rows: a request and a
+    sync less.
+    """
     check_parameters(request, ENTRY_PARAMETERS)
     gateway = gateway_of(request)
+    settings = gateway.settings
     stream = gateway.stream(stream_in_path(request))
     stamp = Stamp(
         query_id(request.query.get("query", "")),
@@ -76,14 +83,23 @@ async def append_entries(request: web.Request) -> web.Response:
         need_number(request, "attempt"),
     )
     substreams = _substreams(request, stream)
+    paths = file_paths(request, settings.request_files_max) if "paths" in request.query else []
+    sizes = need_sizes(request, len(paths)) if paths else []
     async with gateway.body(request) as body:
+        rows, files = divided(body, sum(sizes))
         drafts = await gateway.decode(
-            len(body), entry_drafts, body, gateway.schemas, stream, substreams, _bounds(gateway)
+            len(rows), entry_drafts, rows, gateway.schemas, stream, substreams, _bounds(gateway)
         )
-        del body
         # A task divides keys among as many substreams as there were when its query started.
         operation = AppendPending(stream.name, stamp, drafts, shape_of(stream, None))
-        return json_answer(EntryPlaces(tuple(await gateway.run(operation))))
+        if not paths:
+            del body, rows
+            return json_answer(EntryPlaces(tuple(await gateway.run(operation))))
+        state = file_drafts(files, paths, sizes, settings.entry_bytes_max)
+        entries, places = await gateway.run_together(
+            operation, AppendFiles(stamp.query, stamp.instance, stamp.batch, state)
+        )
+        return json_answer(EntryPlaces(tuple(entries), tuple(places)))
 
 
 def _bounds(gateway: Gateway) -> Bounds:

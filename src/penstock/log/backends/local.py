@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
@@ -48,6 +48,10 @@ class LocalLog(ABC):
     @abstractmethod
     def submit(self, operation: Operation) -> Future[Any]:
         """Queue an operation; its future is answered once it is durable, or with its refusal."""
+
+    def submit_together(self, operations: Sequence[Operation]) -> list[Future[Any]]:
+        """Queue operations that come together; a log that writes in groups makes them one."""
+        return [self.submit(operation) for operation in operations]
 
     @abstractmethod
     def close(self) -> None:

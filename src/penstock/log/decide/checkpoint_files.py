@@ -7,13 +7,22 @@ with which that batch is run again.
 
 from __future__ import annotations
 
+import msgspec
+
 from penstock.errors import BadCall
 from penstock.log.contract import Entry, Head
 from penstock.log.decide.fence import check_instance
 from penstock.log.operations import AppendFiles
 from penstock.log.plan import Plan
 from penstock.log.view import View
-from penstock.model.ids import BatchId, FilePath, files_tag, offsets_batch, snapshot_store
+from penstock.model.ids import (
+    BatchId,
+    FilePath,
+    files_tag,
+    offsets_batch,
+    offsets_path,
+    snapshot_store,
+)
 from penstock.model.marker import FileRef, Marker
 
 
@@ -68,8 +77,10 @@ def _check_offsets(path: FilePath, batch: BatchId) -> None:
 
 
 def check_files(marker: Marker, view: View) -> None:
-    """Refuse a marker that names a file twice, or one that is not its own."""
-    seen: set[FilePath] = set()
+    """Refuse a marker that names a file twice, or one that is not its own. One that carries its
+    offsets names them by that."""
+    has_offsets = marker.offsets is not msgspec.UNSET
+    seen = {offsets_path(marker.batch)} if has_offsets else set()
     for file in marker.files:
         _check_file(marker, file, view.head(file.entry), repeated=file.path in seen)
         seen.add(file.path)

@@ -1,4 +1,4 @@
-"""Commits of a stream found by halving, over the one question an index has to answer for it."""
+"""Commits of a stream: rows between two of them, and one found by halving."""
 
 from __future__ import annotations
 
@@ -19,6 +19,19 @@ class CommitIndex(Protocol):
     def commits(self, stream: StreamRecord, start: int, until: int) -> Iterator[Commit]:
         """Every commit from `start` to `until`, both included, in order."""
         ...
+
+
+def counts_between(
+    index: CommitIndex, stream: StreamRecord, after: Lsn, end: Lsn
+) -> tuple[int, int]:
+    """Rows and bytes of a stream in `(after, end]`."""
+    last = index.commit_at(stream, end) if end > after else None
+    if last is None:
+        return 0, 0
+    before = index.commit_at(stream, after)
+    if before is None:
+        return last.rows_total, last.bytes_total
+    return last.rows_total - before.rows_total, last.bytes_total - before.bytes_total
 
 
 def last_commit_where(

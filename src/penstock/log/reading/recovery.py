@@ -51,8 +51,9 @@ def checkpoint_of(
 
 
 def _marker(view: StoreView, lsn: Lsn) -> MarkedBatch:
-    found = msgspec.json.decode(view.payload(lsn), type=Marker)
-    return MarkedBatch(lsn, found.batch, found.instance, found.commit, found.files)
+    marker = msgspec.json.decode(view.payload(lsn), type=Marker)
+    offsets = None if marker.offsets is msgspec.UNSET else marker.offsets
+    return MarkedBatch(lsn, marker.batch, marker.instance, marker.commit, marker.files, offsets)
 
 
 def _offsets(view: StoreView, query: QueryId, first: BatchId) -> RecordedOffsets | None:

@@ -15,7 +15,11 @@ final case class StateFile(
     piece: String,
     folder: String,
     relative: String,
-    isSnapshot: Boolean)
+    isSnapshot: Boolean) {
+
+  /** The partition of the operator whose state it is. */
+  def partition: Int = folder.split('/')(2).toInt
+}
 
 object StateFile {
   private val Root = "state"

@@ -73,7 +73,12 @@ private final class Batch {
  * `penstock.commit.release`, which says why each rule is there and which simulation explores. Both
  * are held to the same vectors. Not safe for threads.
  */
-final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind: Long = 8)
+final class Release(
+    first: Long,
+    recorded: Boolean,
+    val withLog: Boolean,
+    behind: Long = 8,
+    offsetsRide: Boolean = false)
     extends Progress {
   private var releasedTo = if (recorded) first else first - 1
   private var committedTo = first - 1
@@ -156,7 +161,7 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
     val number = committedTo + 1
     val batch = batches.getOrElse(number, new Batch)
     if (underWay(PutOffsets(number)) || underWay(commitOf(number))) Nil
-    else if (releasedTo < number) Seq(s"offsets/$number, from Spark")
+    else if (releasedTo < number && !batch.offsets) Seq(s"offsets/$number, from Spark")
     else
       batch.required.fold(Seq(s"commits/$number, from Spark")) { required =>
         required.toSeq.sorted
@@ -187,7 +192,9 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
 
   private def done(effect: Effect): Unit = effect match {
     case PutOffsets(batch) => releasedTo = batch
-    case PutMarker(batch) => committedTo = batch
+    case PutMarker(batch) =>
+      releasedTo = batch
+      committedTo = batch
     case PutCommit(batch) =>
       committedTo = batch
       copiedTo = batch
@@ -221,11 +228,17 @@ final class Release(first: Long, recorded: Boolean, val withLog: Boolean, behind
   }
 
   private def stepOf(number: Long, batch: Batch): Option[Effect] =
-    if (releasedTo < number) Option.when(batch.offsets)(PutOffsets(number))
-    else
-      batch.required
-        .filter(_.forall(batch.pieces.durableWrite(_, lost).isDefined))
-        .map(_ => commitOf(number))
+    if (releasedTo < number && !mayRide(number, batch)) {
+      Option.when(batch.offsets)(PutOffsets(number))
+    } else batch.required.filter(isDurable(batch, _)).map(_ => commitOf(number))
+
+  private def isDurable(batch: Batch, required: Set[String]): Boolean =
+    required.forall(batch.pieces.durableWrite(_, lost).isDefined)
+
+  /** The offsets of the batch may wait for its marker: no state waits for them. */
+  private def mayRide(number: Long, batch: Batch): Boolean =
+    offsetsRide && batch.offsets && !underWay(PutOffsets(number)) &&
+      batch.required.forall(isDurable(batch, _))
 
   private def commitOf(number: Long): Effect =
     if (withLog) PutMarker(number) else PutCommit(number)

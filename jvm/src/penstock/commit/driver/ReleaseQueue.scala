@@ -33,14 +33,14 @@ final class ReleaseQueue(
     changes: Changes,
     onFailure: Throwable => Unit,
     snapshots: Option[Snapshots] = None,
-    limits: LogLimits = LogLimits.Unnamed)
+    limits: LogLimits = LogLimits.Unnamed,
+    offsetsRide: Boolean = false)
     extends Logging {
 
   private val clock = changes.clock
   val steps = new StepTotals(clock)
   val startedNs: Long = clock.nanos
-
-  private val release = new Release(first, recorded, instance.isDefined, settings.behind)
+  private val release = new Release(first, recorded, instance.isDefined, settings.behind, offsetsRide)
   private val releaseWait = new ReleaseWait(query, clock, settings.stallMs)
   private val held = new ConcurrentHashMap[String, Array[Byte]]()
   private val entries = new ConcurrentHashMap[PieceDurable, Seq[FileEntry]]()
@@ -192,7 +192,9 @@ final class ReleaseQueue(
       asked.foreach {
         case PutMarker(batch) =>
           val winners = release.durableWrites(batch)
-          named.put(batch, Named(filesOf(batch), snapshots.map(_.take(batch, winners.contains))))
+          val offsets = Option.when(release.released < batch)(held.get(s"offsets/$batch"))
+          val kept = snapshots.map(_.take(batch, winners.contains))
+          named.put(batch, Named(filesOf(batch), kept, offsets))
         case _ =>
       }
       val reasons = asked.collect { case Stop(reason) => reason }
@@ -302,6 +304,7 @@ final class ReleaseQueue(
         store.putOffsets(batch, held.get(s"offsets/$batch"))
         Failpoint.reach("after_release", query, batch)
       case PutMarker(batch) =>
+        if (named.get(batch).offsets.isDefined) Failpoint.reach("before_release", query, batch)
         Failpoint.reach("before_marker", query, batch)
         store.putMarker(batch, held.get(s"commits/$batch"), named.get(batch))
         Failpoint.reach("after_marker", query, batch)

@@ -27,5 +27,11 @@ trait PlacedFiles {
   def await(paths: Seq[String], limitMs: Long): Unit
 }
 
-/** What a marker names of a batch's state, and snapshots, where the log is to keep these. */
-final case class Named(pieces: Seq[FileEntry], snapshots: Option[Seq[Snapshot]])
+/**
+ * What a marker names of a batch's state, and snapshots, where the log is to keep these; the bytes of
+ * `offsets/N`, if the marker is to make them durable.
+ */
+final case class Named(
+    pieces: Seq[FileEntry],
+    snapshots: Option[Seq[Snapshot]],
+    offsets: Option[Array[Byte]])

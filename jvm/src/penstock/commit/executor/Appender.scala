@@ -7,6 +7,7 @@ import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 
@@ -24,10 +25,11 @@ import penstock.wire.FileEntry
 private[commit] final class Appender(resources: ExecutorParts) {
   private val byRun = new ConcurrentHashMap[String, Appending]()
 
-  def take(piece: HeldPiece, standing: Standing): Unit =
-    byRun
-      .computeIfAbsent(piece.run, run => new Appending(run, piece.conf, standing))
-      .add(piece)
+  def take(piece: HeldPiece, standing: Standing): Unit = {
+    val appending =
+      byRun.computeIfAbsent(piece.run, run => new Appending(run, piece.conf, standing))
+    if (!resources.rides.board(piece, standing, appending)) appending.add(piece)
+  }
 
   /** The runs of which pieces were appended. */
   def runs: Set[String] = byRun.keySet.asScala.toSet
@@ -36,17 +38,34 @@ private[commit] final class Appender(resources: ExecutorParts) {
   def forgetRun(run: String): Unit = { byRun.remove(run); () }
 
   private final class Appending(run: String, conf: Configuration, standing: Standing)
-      extends Retrying(new CommitSettings(conf), resources.clock) {
+      extends Retrying(new CommitSettings(conf), resources.clock)
+      with StateWay {
     private val queue = new ConcurrentLinkedQueue[HeldPiece]()
     private val isUnderWay = new AtomicBoolean(false)
     private def connection = Connection.of(conf).get
 
     override def name: String = s"appending state of query ${standing.query} to the log"
 
-    def add(piece: HeldPiece): Unit = {
+    override def add(piece: HeldPiece): Unit = {
       queue.add(piece)
       begin()
     }
+
+    /** What is left to do is no work for the thread of a task, which has its own to end. */
+    override def arrived(
+        piece: HeldPiece,
+        files: Seq[StateBytes],
+        entries: Seq[Long],
+        tookNs: Long): Unit =
+      resources.pools.appenders(connection.url, conf).submit(new Work {
+        override def name: String = Appending.this.name
+
+        override def perform(): Unit = {
+          Failpoint.reach("before_state", standing.query, piece.stateFile.batch)
+          try appended(Seq(piece), files.map(_.path).zip(entries).toMap, tookNs)
+          catch { case NonFatal(_) => add(piece) }
+        }
+      })
 
     private def begin(): Unit = if (isUnderWay.compareAndSet(false, true)) {
       resources.pools.appenders(connection.url, conf).submit(new Turn)
@@ -79,15 +98,20 @@ private[commit] final class Appender(resources: ExecutorParts) {
     private def append(batch: Long, pieces: Seq[HeldPiece]): Unit = {
       Failpoint.reach("before_state", standing.query, batch)
       val start = resources.clock.nanos
-      val files = for (piece <- pieces; file <- piece.files.values; local <- file.local)
-        yield file.stateFile.relative -> Files.readAllBytes(local.toPath)
+      val files = pieces.flatMap(Appender.filesOf)
       val gateway = Gateway.to(connection)
       val entries =
         if (files.isEmpty) Nil
-        else gateway.queries.putFiles(standing.query, standing.instance.get, batch, files)
-      val lsnOf = files.map(_._1).zip(entries).toMap
-      val tookNs = resources.clock.nanos - start
-      Failpoint.reach("after_state", standing.query, batch)
+        else gateway.queries.putFiles(standing.query, standing.instance.get, batch, files.map(f => f.path -> f.bytes))
+      appended(pieces, files.map(_.path).zip(entries).toMap, resources.clock.nanos - start)
+      pieces.foreach(queue.remove(_))
+    }
+
+    /** The log has all files of these pieces. */
+    private def appended(pieces: Seq[HeldPiece], lsnOf: Map[String, Long], tookNs: Long): Unit = {
+      pieces.headOption.foreach { piece =>
+        Failpoint.reach("after_state", standing.query, piece.stateFile.batch)
+      }
       val durable = pieces.map { piece =>
         piece.stepsNs("append state") = tookNs
         piece.durable(
@@ -100,7 +124,6 @@ private[commit] final class Appender(resources: ExecutorParts) {
           pieces.foreach(resources.copier.placeLater)
         case NotReleasing => resources.forgetRun(run)
       }
-      pieces.foreach(queue.remove(_))
     }
 
     override protected def giveUp(e: Throwable): Unit = {
@@ -111,4 +134,12 @@ private[commit] final class Appender(resources: ExecutorParts) {
       queue.clear()
     }
   }
+}
+
+private[executor] object Appender {
+
+  /** The files of a piece, read from where they wait. */
+  def filesOf(piece: HeldPiece): Seq[StateBytes] =
+    for (file <- piece.files.values.toSeq; local <- file.local)
+      yield StateBytes(file.stateFile.relative, Files.readAllBytes(local.toPath))
 }

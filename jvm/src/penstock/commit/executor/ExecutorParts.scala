@@ -31,6 +31,8 @@ trait ExecutorParts {
 
   private[commit] def appender: Appender
 
+  def rides: StateRides
+
   /** Drops the state that this JVM holds of a run of which nothing more becomes durable. */
   def forgetRun(run: String): Unit
 }

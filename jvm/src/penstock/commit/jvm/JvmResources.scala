@@ -44,6 +44,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val heldState = new HeldState(this)
   val copier = new Copier(this)
   private[commit] val appender = new Appender(this)
+  val rides = new StateRides
   val batches = new BatchRecords
   private val closersByRun = new ConcurrentHashMap[String, () => Unit]()
   @volatile private var watched: Option[SparkContext] = None
@@ -102,6 +103,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     "batches remembered" -> batches.size.toLong,
     "runs waited for" -> copier.runs.size.toLong,
     "runs known" -> news.runs.size.toLong,
+    "tasks that take state along" -> rides.size.toLong,
     "open questions" -> openQuestions.size.toLong)
 
   private[commit] def close(): Unit = {

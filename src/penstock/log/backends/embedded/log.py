@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,13 @@ class EmbeddedLog(LocalLog):
         return log
 
     def submit(self, operation: Operation) -> Future[Any]:
-        check_record(operation, self.settings.entry_bytes_max)
-        return self._writer.submit(operation)
+        return self.submit_together((operation,))[0]
+
+    def submit_together(self, operations: Sequence[Operation]) -> list[Future[Any]]:
+        """Queue operations side by side: unless their group is full they share a sync."""
+        for operation in operations:
+            check_record(operation, self.settings.entry_bytes_max)
+        return self._writer.submit(operations)
 
     @property
     def about(self) -> str:

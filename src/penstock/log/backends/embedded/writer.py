@@ -87,10 +87,11 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="penstock-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, operation: Operation) -> Future[Any]:
-        """Queue an operation; at the queue's bound it is refused with `busy`, not delayed."""
-        size = payload_bytes(operation)
-        future = unanswered()
+    def submit(self, operations: Sequence[Operation]) -> list[Future[Any]]:
+        """Queue operations, side by side; at the queue's bound they are refused with `busy`, not
+        delayed."""
+        queued = [Waiting(each, payload_bytes(each), unanswered()) for each in operations]
+        size = sum(waiting.size for waiting in queued)
         with self._wake:
             if self._stopping:
                 raise TryAgain("the server is stopping; try again when it is back", code="stopping")
@@ -101,10 +102,10 @@ class Writer:
                     "written, which is the bound; try again, or send fewer and larger requests",
                     code="busy",
                 )
-            self._queue.append(Waiting(operation, size, future))
+            self._queue.extend(queued)
             self._queue_bytes += size
             self._wake.notify()
-        return future
+        return [waiting.future for waiting in queued]
 
     def close(self) -> None:
         """Write what is queued, then end the thread. What is submitted from here on is refused."""

@@ -26,7 +26,7 @@ from penstock.log.operations import (
     TakeQuery,
 )
 
-VERSION = 4
+VERSION = 5
 """Raised with every change of what a message means, a decision's outcome included: servers that
 decide differently would hold different logs. Messages of earlier versions are read as they are and
 decided by the rules of theirs, up to the first one of this version."""
