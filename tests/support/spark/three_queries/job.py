@@ -17,13 +17,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAMES = ("totals", "files", "batches")
 READINGS = "n bigint, key bigint, value bigint, at timestamp"
@@ -54,7 +56,8 @@ def main(job: dict[str, Any]) -> int:
         if not is_active:
             spark.stop()
             return 0
-        time.sleep(0.05)
+        # Every look asks the JVM some dozen times, which is as busy as it can be.
+        time.sleep(0.2)
 
 
 def penstock_session(job: dict[str, Any]) -> SparkSession:
@@ -135,6 +138,9 @@ class Totals(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
+        # It takes longer to import than Spark to start a query, and one run of many needs it.
+        import pandas as pd
+
         count, total, last_n = self._kept.get() or (0, 0, -1)
         for frame in rows:
             count += len(frame)
