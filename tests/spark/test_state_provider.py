@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.memory_folder import memory_folder
 from support.suites import Result, Suite, build
 
 STOCK = ("hdfs", "rocksdb", "rocksdb-families-changelog", "rocksdb-changelog-v2")
@@ -28,12 +29,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     java, classes = build("--java"), build("--suite")
     claims = folder / "claims"
     claims.mkdir()
-    suites = [Suite([], java, classes, folder / str(number), claims) for number in range(JVMS)]
-    try:
-        return [result for suite in suites for result in suite.results()]
-    finally:
-        for suite in suites:
-            suite.stop()
+    # RocksDB waits for its disk in every commit.
+    with memory_folder(folder) as memory:
+        suites = [
+            Suite([], java, classes, folder / str(number), claims, memory / str(number))
+            for number in range(JVMS)
+        ]
+        try:
+            return [result for suite in suites for result in suite.results()]
+        finally:
+            for suite in suites:
+                suite.stop()
 
 
 def of(results: list[Result], variant: str, group: str) -> list[Result]:
