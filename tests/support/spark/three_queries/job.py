@@ -43,16 +43,13 @@ def main(job: dict[str, Any]) -> int:
     spark.sparkContext.setLogLevel("WARN")
     queries = [start(spark, name, job) for name in job.get("queries", NAMES)]
     status = Path(job["status"])
-    said: dict[str, dict[str, Any]] = {
-        str(q.name): {"id": str(q.id), "run": str(q.runId), "steps": {}} for q in queries
-    }
+    said = introduced(queries)
     while True:
         # Asked first: a query that fails after its exception was asked for must not pass for done.
         is_active = any(q.isActive for q in queries)
         failed = next((q for q in queries if q.exception() is not None), None)
         for query, of_query in zip(queries, said.values(), strict=True):
-            last = query.lastProgress
-            of_query["batch"] = -1 if last is None else int(last["batchId"])
+            of_query["batch"] = last_batch(query)
             if job.get("watched"):
                 watch(spark, query, of_query)
         report(status, said, failed)
@@ -171,6 +168,19 @@ def windows(rows: DataFrame) -> DataFrame:
         .agg(f.count("*").alias("rows"), f.sum("value").alias("total"))
         .select(f.unix_millis("window.end").alias("ends"), "key", "rows", "total")
     )
+
+
+def introduced(queries: list[StreamingQuery]) -> dict[str, dict[str, Any]]:
+    """The queries by name, with what stays the same as long as they run."""
+    return {
+        str(q.name): {"id": str(q.id), "run": str(q.runId), "batch": -1, "steps": {}}
+        for q in queries
+    }
+
+
+def last_batch(query: StreamingQuery) -> int:
+    last = query.lastProgress
+    return -1 if last is None else int(last["batchId"])
 
 
 def watch(spark: SparkSession, query: StreamingQuery, said: dict[str, Any]) -> None:
