@@ -1,7 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.contract
 
 import java.io.{PrintWriter, StringWriter}
-import java.nio.file.{Files, Path}
+import java.nio.file.{FileAlreadyExistsException, Files, Path}
 
 import scala.util.control.NonFatal
 
@@ -14,10 +14,14 @@ import penstock.wire.Json
  * Runs the cases for each variant in this one JVM and prints a line of JSON for each:
  * `{"variant", "group", "case", "ok", "error", "skipped", "ms"}`. Arguments: a folder to work in,
  * and, to run less than everything, words of which `variant:group:case` must have one.
+ *
+ * JVMs that are given one folder of claims share the work: each runs the groups of a variant that
+ * none of the others has claimed before it, so that all of them are done at about the same time.
  */
 object Main {
   private val Stock = "RocksDBStateStoreProvider"
   private val Ours = "PenstockStateStoreProvider"
+  private val ClaimsKey = "penstock.suite.claims"
 
   private val variants = Seq(
     Variant("hdfs", "HDFSBackedStateStoreProvider"),
@@ -61,9 +65,11 @@ object Main {
     val words = arguments.tail.toSeq
     Points.letGo()
     var number = 0
-    for (variant <- variants; (group, cases) <- groups; one <- cases.list) {
-      val told = s"${variant.name}:$group:${one.name}"
-      if (words.isEmpty || words.exists(told.contains)) {
+    for (variant <- variants; (group, cases) <- groups) {
+      val wanted = cases.list.filter { one =>
+        words.isEmpty || words.exists(s"${variant.name}:$group:${one.name}".contains)
+      }
+      if (wanted.nonEmpty && claim(s"${variant.name}.$group")) wanted.foreach { one =>
         number += 1
         val at = Files.createDirectories(folder.resolve(s"w$number"))
         out.println(run(variant, one, at).put("group", group).toString)
@@ -72,6 +78,14 @@ object Main {
     }
     // Pools of the plug-in are daemons, but a case that is broken may have left anything.
     Runtime.getRuntime.halt(0)
+  }
+
+  /** Whether no other JVM has this part of the work; true where it is not shared. */
+  private def claim(part: String): Boolean = sys.props.get(ClaimsKey).forall { claims =>
+    try {
+      Files.createFile(Path.of(claims).resolve(part))
+      true
+    } catch { case _: FileAlreadyExistsException => false }
   }
 
   private def run(variant: Variant, one: Case, folder: Path): ObjectNode = {

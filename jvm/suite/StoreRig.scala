@@ -322,7 +322,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
   }
 
   private def hadoopConf: Configuration = {
-    val conf = new Configuration
+    val conf = new Configuration(HadoopDefaults.read)
     Seq("faulty", "late").foreach { scheme =>
       conf.set(s"fs.$scheme.impl", "penstock.testing.DelayedFileSystem")
       conf.set(s"fs.AbstractFileSystem.$scheme.impl", "penstock.testing.DelayedFs")

@@ -15,9 +15,10 @@ from penstock_lab.experiment.checks import Found, with_oracle
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.rig import Rig
 from penstock_lab.experiment.run import run
-from penstock_lab.suites import commit, commit_runs
-from penstock_lab.suites.commit_cells import BACK_TO_BACK, Cell, Group, Plan, plan_of
-from penstock_lab.suites.commit_runs import conf_of
+from penstock_lab.suites import commit
+from penstock_lab.suites.commit.cells import BACK_TO_BACK, Cell, Group, Plan
+from penstock_lab.suites.commit.plans import plan_of
+from penstock_lab.suites.commit.runs import conf_of
 
 SYSTEMS = ("tuned", "asyncckpt", "full")
 WRONG = "asyncckpt"
@@ -54,7 +55,7 @@ def test_a_short_run_of_every_way_to_commit_is_checked_and_a_planted_wrong_one_i
     told: list[str] = []
     shown = io.StringIO()
     file, picture = tmp_path / "commit.json", tmp_path / "commit.png"
-    runs = partial(commit_runs.runs, opening=partial(opened, wrong=WRONG))
+    runs = partial(commit.runs.runs, opening=partial(opened, wrong=WRONG))
     suite = dataclasses.replace(commit.SUITE, runs=runs)
     outlet = Outlet(Console(file=shown, width=160), file, picture)
     assert not run(suite, SMALL, tmp_path, told.append, outlet)

@@ -16,8 +16,9 @@ from penstock_lab.experiment.joint_rig import JointRig
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.run import run
 from penstock_lab.queries import Query
-from penstock_lab.suites import deadlines, deadlines_runs
-from penstock_lab.suites.deadlines_cells import PROCESSES, Plan, plan_of
+from penstock_lab.suites import deadlines
+from penstock_lab.suites.deadlines.cells import Plan, plan_of
+from penstock_lab.suites.deadlines.modes import PROCESSES
 
 WRONG = "lr_speed_30_1"
 SMALL = msgspec.structs.replace(
@@ -51,7 +52,7 @@ def test_queries_with_deadlines_run_at_once_and_a_planted_wrong_answer_is_named(
 ) -> None:
     shown = io.StringIO()
     file, picture = tmp_path / "deadlines.json", tmp_path / "deadlines.png"
-    runs = partial(deadlines_runs.runs, opening=opened)
+    runs = partial(deadlines.runs.runs, opening=opened)
     suite = dataclasses.replace(deadlines.SUITE, runs=runs)
     outlet = Outlet(Console(file=shown, width=160), file, picture)
     assert not run(suite, SMALL, tmp_path, lambda _: None, outlet)

@@ -15,7 +15,7 @@ from penstock_lab.experiment.run import run
 from penstock_lab.measure.log_sizes import EMBEDDED, JETSTREAM
 from penstock_lab.percentiles import median
 from penstock_lab.suites import log
-from penstock_lab.suites.log_cells import QUICK
+from penstock_lab.suites.log.cells import QUICK
 
 
 @pytest.mark.parametrize("backends", [(EMBEDDED,), (EMBEDDED, JETSTREAM)], ids=["embedded", "both"])

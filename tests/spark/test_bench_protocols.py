@@ -19,7 +19,9 @@ from penstock_lab.suites import protocols
 from penstock_lab.workloads.load import Load
 
 SMALL = msgspec.structs.replace(
-    protocols.plan_of(quick=True, queries=("q4",), intervals_ms=(20,), rate=500, log="embedded"),
+    protocols.cells.plan_of(
+        quick=True, queries=("q4",), intervals_ms=(20,), rate=500, log="embedded"
+    ),
     repeats=1,
     measure_s=1.0,
     warm_up_s=0.3,

@@ -43,7 +43,7 @@ def wait_for_the_end(job: ThreeQueries, driver: DriverProcess) -> None:
 def test_the_next_batch_computes_while_the_state_of_a_batch_is_made_durable(
     job: ThreeQueries,
 ) -> None:
-    driver = job.start(f"before_state@{HELD}", available_now=True)
+    driver = job.start(f"before_state@{HELD}", available_now=True, watched=True)
     try:
         wait_until_standing(driver, set(NAMES))
 
@@ -71,7 +71,7 @@ def test_the_next_batch_computes_while_the_state_of_a_batch_is_made_durable(
 
 
 def test_nothing_of_a_batch_is_seen_before_its_offsets_are_durable(job: ThreeQueries) -> None:
-    driver = job.start(f"before_release@{HELD}", available_now=True)
+    driver = job.start(f"before_release@{HELD}", available_now=True, watched=True)
     try:
         wait_until_standing(driver, set(NAMES))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.memory_folder import memory_folder
 from support.suites import Result, Suite, build
 
 STOCK = ("hdfs", "rocksdb", "rocksdb-families-changelog", "rocksdb-changelog-v2")
@@ -12,17 +13,8 @@ QUEUED = (
     *("ours", "ours-families-changelog", "ours-changelog", "ours-changelog-v2"),
     *("ours-families-v2", "ours-asyncckpt"),
 )
-# Those of a JVM take about as long as those of another.
-TOGETHER = (
-    ("hdfs", "rocksdb", "ours-families-v2"),
-    (
-        "rocksdb-families-changelog",
-        "rocksdb-changelog-v2",
-        "ours-families-changelog",
-        "ours-asyncckpt",
-    ),
-    (*UNQUEUED, "ours", "ours-changelog", "ours-changelog-v2"),
-)
+JVMS = 3
+"""They mostly wait, so there is one more than cores."""
 GROUPS = (
     *("store", "version", "metric", "column family", "fault", "zombie", "held"),
     *("dead thread", "local space", "compaction", "piece life", "limits", "news", "isolation"),
@@ -32,18 +24,22 @@ GROUPS = (
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """What every case found for every variant; the JVMs run at once, as they mostly wait."""
+    """What every case found for every variant, in JVMs that take the next group when free."""
     folder = tmp_path_factory.mktemp("contract")
     java, classes = build("--java"), build("--suite")
-    suites = [
-        Suite([f"{one}:" for one in some], java, classes, folder / str(number))
-        for number, some in enumerate(TOGETHER)
-    ]
-    try:
-        return [result for suite in suites for result in suite.results()]
-    finally:
-        for suite in suites:
-            suite.stop()
+    claims = folder / "claims"
+    claims.mkdir()
+    # RocksDB waits for its disk in every commit.
+    with memory_folder(folder) as memory:
+        suites = [
+            Suite([], java, classes, folder / str(number), claims, memory / str(number))
+            for number in range(JVMS)
+        ]
+        try:
+            return [result for suite in suites for result in suite.results()]
+        finally:
+            for suite in suites:
+                suite.stop()
 
 
 def of(results: list[Result], variant: str, group: str) -> list[Result]:

@@ -20,7 +20,6 @@ from penstock_lab.measure.log_sizes import CLIENTS, EMBEDDED, GATEWAY_SIZES, SIZ
 from penstock_lab.suites import (
     answers,
     bounded,
-    bounded_runs,
     commit,
     compared,
     deadlines,
@@ -29,14 +28,17 @@ from penstock_lab.suites import (
     protocols,
     sustain,
 )
-from penstock_lab.suites.commit_cells import Cell as CommitCell
-from penstock_lab.suites.commit_cells import plan_of as commit_plan
-from penstock_lab.suites.commit_runs import Record as CommitRecord
-from penstock_lab.suites.deadlines_cells import BESIDE, BESIDE_S
-from penstock_lab.suites.deadlines_cells import Cell as DeadlineCell
-from penstock_lab.suites.deadlines_cells import plan_of as deadlines_plan
-from penstock_lab.suites.deadlines_runs import Record as DeadlineRecord
-from penstock_lab.suites.log_cells import QUICK
+from penstock_lab.suites.bounded.cells import Cell as BoundedCell
+from penstock_lab.suites.bounded.cells import plan_of as bounded_plan
+from penstock_lab.suites.bounded.runs import Record as BoundedRecord
+from penstock_lab.suites.commit.cells import Cell as CommitCell
+from penstock_lab.suites.commit.plans import plan_of as commit_plan
+from penstock_lab.suites.commit.runs import Record as CommitRecord
+from penstock_lab.suites.deadlines.cells import BESIDE, BESIDE_S
+from penstock_lab.suites.deadlines.cells import Cell as DeadlineCell
+from penstock_lab.suites.deadlines.cells import plan_of as deadlines_plan
+from penstock_lab.suites.deadlines.record import Record as DeadlineRecord
+from penstock_lab.suites.log.cells import QUICK
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -190,13 +192,13 @@ def deadlines_names() -> set[str]:
     return names_of(deadlines.SUITE, deadlines_plan(quick=True), deadlines_records())
 
 
-def bounded_records() -> list[bounded_runs.Record]:
+def bounded_records() -> list[BoundedRecord]:
     """One run of each kind of a quick plan; static fails at 16,000 events a second."""
 
-    def record(query: str, system: str, kind: Kind, rate: int, slope: float) -> bounded_runs.Record:
+    def record(query: str, system: str, kind: Kind, rate: int, slope: float) -> BoundedRecord:
         run = at_rate(run_of(query, system, 0, 100), rate, slope)
-        cell = bounded_runs.Cell(query, rate)
-        return bounded_runs.Record(cell, run, kind, query_run=query_run(run))
+        cell = BoundedCell(query, rate)
+        return BoundedRecord(cell, run, kind, query_run=query_run(run))
 
     records = [
         record(query, system, "compared", 1_000, 0.0)
@@ -210,7 +212,7 @@ def bounded_records() -> list[bounded_runs.Record]:
 
 
 def bounded_names() -> set[str]:
-    return names_of(bounded.SUITE, bounded_runs.plan_of(quick=True), bounded_records())
+    return names_of(bounded.SUITE, bounded_plan(quick=True), bounded_records())
 
 
 def log_runs() -> list[dict[str, Any]]:
@@ -250,11 +252,11 @@ def log_names() -> set[str]:
 
 def protocols_names() -> set[str]:
     records = [
-        protocols.Record(cell, run_of(cell.query, name, 0, 20), commits_per_s=90.0)
-        for cell in (protocols.Cell("q4", 10), protocols.Cell("q8", 100))
+        protocols.runs.Record(cell, run_of(cell.query, name, 0, 20), commits_per_s=90.0)
+        for cell in (protocols.cells.Cell("q4", 10), protocols.cells.Cell("q8", 100))
         for name in ("marker", "transaction", "aligned", "unsafe")
     ]
-    return names_of(protocols.SUITE, protocols.plan_of(quick=True), records)
+    return names_of(protocols.SUITE, protocols.cells.plan_of(quick=True), records)
 
 
 def answers_names() -> set[str]:

@@ -36,17 +36,32 @@ def build(option: str) -> str:
 
 
 class Suite:
-    """The cases whose `variant:group:case` has one of the words, in a JVM of their own."""
+    """The cases whose `variant:group:case` has one of the words, or all, in a JVM of their own.
 
-    def __init__(self, words: Sequence[str], java: str, classes: str, folder: Path) -> None:
+    Suites with one folder of `claims` divide them among themselves while they run. Stores are in
+    `work`, if it is given, and what the JVM says in `folder`.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        java: str,
+        classes: str,
+        folder: Path,
+        claims: Path | None = None,
+        work: Path | None = None,
+    ) -> None:
         folder.mkdir()
+        work = work or folder
         self._log = folder / "log"
         self._out = folder / "out"
         opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in OPENED]
         opened.append("--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
         command = [java, "-Xmx1g", *SHORT_RUN.split(), *opened]
-        command += [f"-Dspark.local.dir={folder / 'local'}", "-cp", classes, MAIN]
-        command += [str(folder / "work"), *words]
+        command += [f"-Dspark.local.dir={work / 'local'}"]
+        command += [] if claims is None else [f"-Dpenstock.suite.claims={claims}"]
+        command += ["-cp", classes, MAIN]
+        command += [str(work / "work"), *words]
         points = f"after_state,before_snapshot,in_commit@1:{folder / 'points'}"
         environment = {
             **os.environ,

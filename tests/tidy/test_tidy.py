@@ -23,6 +23,7 @@ from support.sources import (
 
 FILE_LINES_MAX = 350
 FILE_LINES_MEDIAN_MAX = 200
+SUITE_FILE_LINES_MAX = 250
 FUNCTION_LINES_MAX = 60
 SCALA_BECAUSE = "Scala because: "
 REASON_WORDS_MIN = 8
@@ -54,6 +55,16 @@ def test_no_source_file_is_long() -> None:
     sizes = {short(path): len(lines_of(path)) for path in paths}
     assert {name: size for name, size in sizes.items() if size > FILE_LINES_MAX} == {}
     assert statistics.median(sizes.values()) <= FILE_LINES_MEDIAN_MAX
+
+
+def test_a_suite_is_a_short_file_or_a_folder_of_files_that_say_what_they_are() -> None:
+    suites = [module for module in lab_modules() if module.layer == "suites"]
+    long = {m.name: size for m in suites if (size := len(lines_of(m.path))) > SUITE_FILE_LINES_MAX}
+    assert long == {}
+    folders = [module.path.parent for module in suites if module.path.name == "__init__.py"][1:]
+    for folder in folders:
+        names = {path.name for path in folder.glob("*.py")}
+        assert names >= {"cells.py", "runs.py", "figures.py", "tables.py"}, folder.name
 
 
 def test_no_function_is_long() -> None:

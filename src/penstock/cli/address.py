@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from penstock.client import Client
 from penstock.client.address import TOKEN_VARIABLE, find, no_server, read_token
+
+if TYPE_CHECKING:
+    from penstock.client import Client
 
 DEADLINE_S = 5.0
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,6 +53,9 @@ def client_of(
     url: str | None, token_file: Path | None, ca: str | None, data: Path | None
 ) -> Client:
     """A client of the server the options name; it gives up sooner than one in a program."""
+    # `penstock serve` takes an option from here, and no client.
+    from penstock.client import Client
+
     token = None if token_file is None else read_token(token_file)
     address = find(url, token, ca, data)
     if address is None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from importlib import metadata
 
 import click
-from rich.console import Console
 
 from penstock.errors import BadCall, PenstockError
+from penstock.model.no_pandas import leave_out_pandas
 
 # name: (module, attribute, one line for --help); in the order of a first day with Penstock.
 COMMANDS = {
@@ -106,6 +106,8 @@ def penstock() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0, 1 with one sentence on stderr, or 2 for a wrong call."""
+    if args is None and sys.argv[1:] and sys.argv[1] in COMMANDS:
+        leave_out_pandas()
     try:
         code = penstock.main(
             args=list(args) if args is not None else None,
@@ -134,6 +136,9 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _say(sentence: str) -> None:
+    # Half of what `penstock serve` would wait for here before its own imports.
+    from rich.console import Console
+
     Console(stderr=True, highlight=False, soft_wrap=True).print(
         "error: ", sentence, markup=False, sep=""
     )

@@ -16,6 +16,7 @@ from penstock.client.address import TOKEN_VARIABLE
 from penstock.errors import PenstockError
 from penstock.gateway.server import Address, Credentials, Server, run
 from penstock.log.address import LogAddress, log_address
+from penstock.model.no_pandas import leave_out_pandas
 from penstock.settings.server import settings_from
 
 
@@ -122,4 +123,5 @@ def _announce(server: Server, token_source: str, *, in_jetstream: bool) -> None:
 
 
 if __name__ == "__main__":
+    leave_out_pandas()
     serve()

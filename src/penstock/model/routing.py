@@ -137,13 +137,20 @@ def split(
         return [(Substream(0), batch)]
     places = substreams_of(batch, key, substreams)
     order = np.argsort(places, kind="stable")
-    sorted_rows = batch.take(pa.array(order)) if len(order) else batch
+    sorted_rows = batch.take(_indices(order))
     present, starts = np.unique(places[order], return_index=True)
     ends = [*starts.tolist()[1:], batch.num_rows]
     return [
         (Substream(int(substream)), sorted_rows.slice(start, end - start))
         for substream, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True)
     ]
+
+
+def _indices(order: np.ndarray[Any, Any]) -> pa.Array:
+    # `pa.array` looks whether it was given something of pandas, and imports it for that: a second
+    # of the first append to a server.
+    whole = np.ascontiguousarray(order, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])
 
 
 def key_bytes(columns: Sequence[pa.Array]) -> list[bytes]:

@@ -10,8 +10,10 @@ import pytest
 from rich.console import Console
 
 from penstock_lab.experiment.visible_rows import Span
-from penstock_lab.suites import bounded
-from penstock_lab.suites.bounded_runs import Record, part_of, plan_of
+from penstock_lab.suites.bounded.cells import part_of, plan_of
+from penstock_lab.suites.bounded.figures import figures
+from penstock_lab.suites.bounded.runs import Record
+from penstock_lab.suites.bounded.tables import draw, limit_sentence, show
 from support.bench_records import bounded_records
 
 PLAN = plan_of(quick=True)
@@ -27,7 +29,7 @@ def test_the_reduction_is_of_the_mean_and_has_the_papers_goal_for_tumbling_windo
         with_mean(record, 10_000.0 if record.system == "static" else 2_500.0)
         for record in bounded_records()
     ]
-    made = {figure.name: figure for figure in bounded.figures(PLAN, records)}
+    made = {figure.name: figure for figure in figures(PLAN, records)}
     assert made["headline.mean_reduction_tumbling"].value == pytest.approx(75.0)
     assert str(made["headline.mean_reduction_tumbling"].goal) == "at least 70.7"
     assert made["headline.mean_reduction_sliding"].goal is None
@@ -35,13 +37,13 @@ def test_the_reduction_is_of_the_mean_and_has_the_papers_goal_for_tumbling_windo
 
 def test_past_the_triggers_limit_both_are_shown_and_said_in_words() -> None:
     records = bounded_records()
-    made = {figure.name: figure.value for figure in bounded.figures(PLAN, records)}
+    made = {figure.name: figure.value for figure in figures(PLAN, records)}
     assert made["lr_join_30_5.static_fails_at"] == 16_000
     assert made["lr_join_30_5@16000.static.past_growth_ms_per_s"] == 99.0
     assert made["lr_join_30_5@16000.slide.past_growth_ms_per_s"] == 1.0
-    sentence = bounded.limit_sentence("lr_join_30_5", records)
+    sentence = limit_sentence("lr_join_30_5", records)
     assert sentence == "lr_join_30_5 at 16,000/s: static grows, slide does not grow"
-    assert "no rate was found" in bounded.limit_sentence("lr_join_30_tumbling", records)
+    assert "no rate was found" in limit_sentence("lr_join_30_tumbling", records)
 
 
 def test_the_trigger_is_ten_seconds_and_the_policies_have_none() -> None:
@@ -66,8 +68,8 @@ def test_batches_are_shown_and_drawn_over_time(tmp_path: Path) -> None:
         for record in bounded_records()
     ]
     shown = io.StringIO()
-    made = bounded.figures(PLAN, records)
-    bounded.show(Console(file=shown, width=120), PLAN, records, made)
+    made = figures(PLAN, records)
+    show(Console(file=shown, width=120), PLAN, records, made)
     assert "slide does not grow" in shown.getvalue()
-    bounded.draw(PLAN, records, made, tmp_path / "bounded.png")
+    draw(PLAN, records, made, tmp_path / "bounded.png")
     assert (tmp_path / "bounded.png").stat().st_size > 1_000

@@ -16,10 +16,11 @@ from penstock_lab.experiment.latency import Latencies
 from penstock_lab.experiment.record import Run
 from penstock_lab.experiment.search import Searched, Tried
 from penstock_lab.experiment.verdict import Verdict
-from penstock_lab.suites.commit import draw, show
-from penstock_lab.suites.commit_cells import Cell, Growth, plan_of
-from penstock_lab.suites.commit_figures import figures, highest_rates, sustained_ratio
-from penstock_lab.suites.commit_runs import Record, for_file
+from penstock_lab.suites.commit.cells import Cell, Growth
+from penstock_lab.suites.commit.figures import figures, highest_rates, sustained_ratio
+from penstock_lab.suites.commit.plans import plan_of
+from penstock_lab.suites.commit.runs import Record, for_file
+from penstock_lab.suites.commit.tables import draw, show
 
 PLAN = plan_of(quick=True)
 JOIN = Cell("lr_join_30_1", "remote20", 0.0, True)

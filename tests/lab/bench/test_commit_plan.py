@@ -11,8 +11,9 @@ from penstock_lab.experiment.driver import Setup, session_conf
 from penstock_lab.experiment.plan import STORES
 from penstock_lab.experiment.systems import CHANGELOG_KEY, MODE_KEY, SYSTEMS
 from penstock_lab.experiment.turns import rotated
-from penstock_lab.suites.commit_cells import QUERIES, Cell, Group, plan_of
-from penstock_lab.suites.commit_runs import conf_of
+from penstock_lab.suites.commit.cells import QUERIES, Cell, Group
+from penstock_lab.suites.commit.plans import plan_of
+from penstock_lab.suites.commit.runs import conf_of
 
 
 def cells(groups: tuple[Group, ...]) -> set[Cell]:

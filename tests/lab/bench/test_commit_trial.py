@@ -24,10 +24,10 @@ from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.rig import Bench
 from penstock_lab.experiment.run import Trial, run
 from penstock_lab.experiment.suite import Suite
-from penstock_lab.suites import commit, commit_runs
-from penstock_lab.suites.commit_cells import Cell, Group, Growth, Plan, Sustain
-from penstock_lab.suites.commit_figures import searches
-from penstock_lab.suites.commit_runs import Open, Record
+from penstock_lab.suites import commit
+from penstock_lab.suites.commit.cells import Cell, Group, Growth, Plan, Sustain
+from penstock_lab.suites.commit.figures import searches
+from penstock_lab.suites.commit.runs import Open, Record
 from penstock_lab.workloads import send
 from penstock_lab.workloads.sending import Sent
 
@@ -96,7 +96,7 @@ def fakes_of(*names: str) -> tuple[dict[str, Fake], list[tuple[str, Conditions]]
 
 
 def suite_with(open_: Open) -> Suite[Plan, Record]:
-    runs = partial(commit_runs.runs, opening=open_)
+    runs = partial(commit.runs.runs, opening=open_)
     return dataclasses.replace(commit.SUITE, runs=runs, require=lambda plan: None)
 
 

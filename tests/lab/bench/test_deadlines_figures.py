@@ -16,10 +16,10 @@ from penstock_lab.experiment.record import Kind, Run
 from penstock_lab.experiment.together import QueryRun
 from penstock_lab.experiment.verdict import Verdict
 from penstock_lab.experiment.visible_rows import Recovery, Span
-from penstock_lab.suites import deadlines
-from penstock_lab.suites.deadlines_cells import Cell, plan_of
-from penstock_lab.suites.deadlines_figures import figures
-from penstock_lab.suites.deadlines_runs import Record, for_file
+from penstock_lab.suites.deadlines.cells import Cell, plan_of
+from penstock_lab.suites.deadlines.figures import figures
+from penstock_lab.suites.deadlines.record import Record, for_file
+from penstock_lab.suites.deadlines.tables import draw, show
 from support.bench_records import deadlines_records
 
 PLAN = plan_of(quick=True)
@@ -168,10 +168,10 @@ def test_everything_is_shown_drawn_and_written(tmp_path: Path) -> None:
     shown = io.StringIO()
     console = Console(file=shown, width=120)
     made = figures(PLAN, records)
-    deadlines.show(console, PLAN, records, made)
+    show(console, PLAN, records, made)
     for words in ("db-rdas", "headline.p95_reduction", "burst.back_s", "sustained_per_s"):
         assert words in shown.getvalue()
-    deadlines.draw(PLAN, records, made, tmp_path / "deadlines.png")
+    draw(PLAN, records, made, tmp_path / "deadlines.png")
     assert (tmp_path / "deadlines.png").stat().st_size > 1_000
     written = msgspec.json.encode([for_file(record) for record in records])
     assert b'"spans":{"batch":[0,1,2,3]' in written

@@ -22,9 +22,11 @@ from penstock_lab.experiment.suite import Suite
 from penstock_lab.experiment.systems import SYSTEMS
 from penstock_lab.experiment.together import PartNoted, Together, TogetherNoted, query_runs
 from penstock_lab.experiment.visible_rows import Span
-from penstock_lab.suites import deadlines, deadlines_runs
-from penstock_lab.suites.deadlines_cells import MODES, PROCESSES, QUERIES, Plan, plan_of
-from penstock_lab.suites.deadlines_runs import Open, Record, for_file
+from penstock_lab.suites import deadlines
+from penstock_lab.suites.deadlines.cells import QUERIES, Plan, plan_of
+from penstock_lab.suites.deadlines.modes import MODES, PROCESSES
+from penstock_lab.suites.deadlines.record import Record, for_file
+from penstock_lab.suites.deadlines.seats import Open
 from penstock_lab.workloads import send
 from penstock_lab.workloads.load import pieces
 from penstock_lab.workloads.sending import Sent
@@ -73,7 +75,7 @@ def faking(asked: list[tuple[str, Together]], *, missing: str = "") -> Open:
 
 
 def suite_with(opening: Open) -> Suite[Plan, Record]:
-    runs = partial(deadlines_runs.runs, opening=opening)
+    runs = partial(deadlines.runs.runs, opening=opening)
     return dataclasses.replace(deadlines.SUITE, runs=runs, require=lambda plan: None)
 
 
@@ -212,7 +214,7 @@ def test_a_quick_run_fits_half_an_hour_and_says_what_it_leaves_out() -> None:
 def test_a_burst_comes_once_and_is_ten_times_the_rate() -> None:
     plan = msgspec.structs.replace(plan_of(quick=True, modes=("db-edf",)), search=None, rate=1_000)
     asked: list[tuple[str, Together]] = []
-    steps = deadlines_runs.runs(plan, Path("unused"), lambda _: None, faking(asked))
+    steps = deadlines.runs.runs(plan, Path("unused"), lambda _: None, faking(asked))
     step = next(steps)
     with contextlib.suppress(StopIteration):
         while True:

@@ -15,8 +15,8 @@ from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.run import run
 from penstock_lab.measure.task_recovery import steps
 from penstock_lab.suites import log
-from penstock_lab.suites.log import figures
-from penstock_lab.suites.log_cells import QUICK
+from penstock_lab.suites.log.cells import QUICK
+from penstock_lab.suites.log.figures import figures
 from support.bench_records import log_runs as runs
 
 

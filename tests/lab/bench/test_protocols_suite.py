@@ -12,7 +12,9 @@ from penstock_lab.experiment.latency import Latencies
 from penstock_lab.experiment.record import Run
 from penstock_lab.experiment.verdict import Kind, Verdict
 from penstock_lab.measure.task_graph_answers import check
-from penstock_lab.suites.protocols import Cell, Plan, Record, figures, plan_of
+from penstock_lab.suites.protocols.cells import Cell, Plan, plan_of
+from penstock_lab.suites.protocols.figures import figures
+from penstock_lab.suites.protocols.runs import Record
 
 PROTOCOLS = {"marker", "transaction", "aligned", "unsafe"}
 TEN, HUNDRED = Cell("q4", 10), Cell("q4", 100)

@@ -49,7 +49,8 @@ def main(job: dict[str, Any]) -> int:
         if not is_active:
             spark.stop()
             return 0
-        time.sleep(0.05)
+        # Every look asks the JVM several times, which is as busy as it can be.
+        time.sleep(0.2)
 
 
 def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery:

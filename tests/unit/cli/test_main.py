@@ -52,6 +52,23 @@ def test_python_dash_m_is_the_command() -> None:
     assert done.stdout == f"penstock {metadata.version('penstock')}\n"
 
 
+def test_a_server_imports_no_client_and_nothing_that_it_never_uses() -> None:
+    script = (
+        "import sys, penstock.cli.main, penstock.cli.serve; "
+        "sys.exit(', '.join(sys.modules.keys() & {'pyspark', 'pandas', 'urllib3', 'rich'}) or 0)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_arrow_makes_arrays_without_pandas_in_a_process_of_ours() -> None:
+    script = (
+        "import sys; from penstock.model.no_pandas import leave_out_pandas; leave_out_pandas(); "
+        "import pyarrow; pyarrow.array([1, None]); pyarrow.array([{'a': 'b'}]); "
+        "sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_help_and_the_client_do_not_import_pyspark() -> None:
     script = (
         "import sys, penstock, penstock.cli.main, penstock.cli.stream; "

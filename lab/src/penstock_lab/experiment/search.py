@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from penstock_lab.experiment.figures import Figure
 from penstock_lab.experiment.record import Measured, Run
 from penstock_lab.experiment.turns import Step
 
@@ -114,3 +115,10 @@ def ended_search(bounds: Bounds, runs: Sequence[Run], cell: Any, system: str) ->
     """What a search has found; None if it was cut short, when a higher rate may hold."""
     tried = tried_of(runs)
     return Searched(cell, system, tried) if tried and _next(bounds, tried) is None else None
+
+
+def highest_rate(name: str, searched: Searched) -> Figure:
+    """The highest rate that held, with how every rate went."""
+    rates = ", ".join(f"{tried.rate:,} {tried.how}" for tried in searched.tried)
+    sentence = f"highest rate that held: {rates}"
+    return Figure(name, "events/s", sentence, float(searched.held))

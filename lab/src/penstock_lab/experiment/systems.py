@@ -39,6 +39,10 @@ BEHIND = {
 """What a commit behind the query stands on."""
 
 
+ALL_PROGRESS = {"spark.sql.streaming.numRecentProgressUpdates": "5000"}
+"""Spark is to remember every batch of a query: more than any run has."""
+
+
 @dataclass(frozen=True)
 class System:
     """A system under test. Shuffle partitions are as many as cores, for all of them."""

@@ -82,6 +82,12 @@ def show_legend(console: Console, words: str) -> None:
     console.print()
 
 
+def show_left_out(console: Console, sentences: Sequence[str]) -> None:
+    """Sentences on what a quick run leaves out of the full one."""
+    for sentence in sentences:
+        console.print(f"not in a quick run: {sentence}", soft_wrap=True)
+
+
 def show_not_counted(
     console: Console,
     records: Sequence[Measured[Any]],

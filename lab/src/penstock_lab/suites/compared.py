@@ -6,9 +6,7 @@ A Spark process per system and repeat runs the queries one after the other.
 from __future__ import annotations
 
 import contextlib
-import math
 import shutil
-import statistics
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +24,7 @@ from penstock_lab.experiment.figures import (
     latency_p99,
     medians,
     ordered,
+    ratio_over_pairs,
     sender_lag,
     verdict_counts,
 )
@@ -153,7 +152,8 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
             mine = [record for record in here if record.system == system]
             found += medians(f"{cell.name}.{system}", mine, FIGURES)
         for rival in RIVALS:
-            against = ratio(cell.name, rival, here)
+            name = f"{cell.name}.ratio_p99_vs_{rival}"
+            against = ratio_over_pairs(name, here, rival, OURS, latency_p99)
             found += against
             ratios[rival] += against
     for rival, of_queries in ratios.items():
@@ -165,30 +165,6 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
             headline.append(Figure(name, "x", what, least.value, least.repeats, goal))
     every = [record.run for record in records]
     return [*found, *sender_lag(every), *headline, *verdict_counts(every)]
-
-
-def ratio(key: str, rival: str, records: Sequence[Record]) -> list[Figure]:
-    """Theirs over ours: the middle of what every run of theirs and every run of ours give.
-
-    With three repeats that is the middle of nine, not of three, and one disturbed run still does
-    not move it far. Beside it, for the spread, the ratio within each repeat.
-    """
-    theirs, ours = (
-        {
-            record.repeat: p99
-            for record in records
-            if record.system == system and record.is_counted and (p99 := latency_p99(record))
-        }
-        for system in (rival, OURS)
-    )
-    if not theirs or not ours:
-        return []
-    every = [math.log(above / below) for above in theirs.values() for below in ours.values()]
-    repeats = tuple(theirs[repeat] / ours[repeat] for repeat in theirs if repeat in ours)
-    what = f"p99 of {rival} over that of {OURS}; above 1 is ahead"
-    # Of an even number the middle two count alike, whichever system is above the line.
-    middle = math.exp(statistics.median(every))
-    return [Figure(f"{key}.ratio_p99_vs_{rival}", "x", what, middle, repeats)]
 
 
 COLUMNS = (

@@ -20,6 +20,7 @@ import msgspec
 from penstock.client import Client
 from penstock.client.address import CA_VARIABLE, TOKEN_VARIABLE
 from penstock.errors import BadCall, PenstockError
+from penstock.model.no_pandas import leave_out_pandas
 from penstock_lab.processes import READY, first_in_line
 from penstock_lab.workloads.load import Load, pieces
 from penstock_lab.workloads.sending import (
@@ -120,4 +121,5 @@ def _fail(error: PenstockError) -> NoReturn:
 
 
 if __name__ == "__main__":
+    leave_out_pandas()
     main()

@@ -19,7 +19,16 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from support.servers.processes import wait_until
-from support.spark.three_queries.job import CHANGELOG, PROVIDER, READINGS, STOCK, report, windows
+from support.spark.three_queries.job import (
+    CHANGELOG,
+    PROVIDER,
+    READINGS,
+    STOCK,
+    introduced,
+    last_batch,
+    report,
+    windows,
+)
 
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 MODE = "spark.penstock.commit.mode"
@@ -50,15 +59,18 @@ def main(job: dict[str, Any]) -> int:
         found["state"] = {name: state(spark, name, folder) for name in VARIANTS}
         found["about"] = {name: about_state(spark, folder / name) for name in VARIANTS}
     queries = [start(spark, name, folder, job) for name in job.get("queries", VARIANTS)]
+    said = introduced(queries)
     is_active = True
     while is_active:
         # Asked first: one that fails after its exception was asked for must not pass for done.
         is_active = any(q.isActive for q in queries)
         failed = next((q for q in queries if q.exception() is not None), None)
-        report(spark, Path(job["status"]), queries, failed)
+        for query, of_query in zip(queries, said.values(), strict=True):
+            of_query["batch"] = last_batch(query)
+        report(Path(job["status"]), said, failed)
         if failed is not None:
             return 3
-        time.sleep(0.05)
+        time.sleep(0.2)
     for query in queries:
         query.awaitTermination()
         # It follows behind, and Spark's end gives it no more than a moment.

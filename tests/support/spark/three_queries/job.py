@@ -17,13 +17,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAMES = ("totals", "files", "batches")
 READINGS = "n bigint, key bigint, value bigint, at timestamp"
@@ -41,20 +43,23 @@ def main(job: dict[str, Any]) -> int:
     spark.sparkContext.setLogLevel("WARN")
     queries = [start(spark, name, job) for name in job.get("queries", NAMES)]
     status = Path(job["status"])
-    steps: dict[str, Any] = {}
+    said = introduced(queries)
     while True:
         # Asked first: a query that fails after its exception was asked for must not pass for done.
         is_active = any(q.isActive for q in queries)
         failed = next((q for q in queries if q.exception() is not None), None)
-        if not job.get("plain"):
-            steps.update(steps_now(queries))
-        report(spark, status, queries, failed, steps)
+        for query, of_query in zip(queries, said.values(), strict=True):
+            of_query["batch"] = last_batch(query)
+            if job.get("watched"):
+                watch(spark, query, of_query)
+        report(status, said, failed)
         if failed is not None:
             return 3
         if not is_active:
             spark.stop()
             return 0
-        time.sleep(0.05)
+        # Every look asks the JVM some times, which is as busy as it can be.
+        time.sleep(0.2)
 
 
 def penstock_session(job: dict[str, Any]) -> SparkSession:
@@ -135,6 +140,9 @@ class Totals(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
+        # It takes longer to import than Spark to start a query, and one run of many needs it.
+        import pandas as pd
+
         count, total, last_n = self._kept.get() or (0, 0, -1)
         for frame in rows:
             count += len(frame)
@@ -162,35 +170,32 @@ def windows(rows: DataFrame) -> DataFrame:
     )
 
 
-def steps_now(queries: list[StreamingQuery]) -> dict[str, Any]:
-    """What the commits of each query that runs took so far."""
+def introduced(queries: list[StreamingQuery]) -> dict[str, dict[str, Any]]:
+    """The queries by name, with what stays the same as long as they run."""
+    return {
+        str(q.name): {"id": str(q.id), "run": str(q.runId), "batch": -1, "steps": {}}
+        for q in queries
+    }
+
+
+def last_batch(query: StreamingQuery) -> int:
+    last = query.lastProgress
+    return -1 if last is None else int(last["batchId"])
+
+
+def watch(spark: SparkSession, query: StreamingQuery, said: dict[str, Any]) -> None:
+    """Add the tasks of a query that run now, and what its commits took so far."""
     import penstock
 
-    return {str(q.name): steps for q in queries if (steps := penstock.commit_steps(q))}
+    said["active_tasks"] = active_tasks(spark, str(query.runId))
+    # A query that has stopped has none to tell of any more.
+    said["steps"] = penstock.commit_steps(query) or said["steps"]
 
 
-def report(
-    spark: SparkSession,
-    status: Path,
-    queries: list[StreamingQuery],
-    failed: StreamingQuery | None,
-    steps: dict[str, Any] | None = None,
-) -> None:
-    said = {
-        "queries": {
-            str(q.name): {
-                "id": str(q.id),
-                "run": str(q.runId),
-                "batch": -1 if q.lastProgress is None else int(q.lastProgress["batchId"]),
-                "active_tasks": active_tasks(spark, str(q.runId)),
-                "steps": (steps or {}).get(str(q.name), {}),
-            }
-            for q in queries
-        },
-        "error": None if failed is None else str(failed.exception()),
-    }
+def report(status: Path, said: dict[str, dict[str, Any]], failed: StreamingQuery | None) -> None:
+    error = None if failed is None else str(failed.exception())
     fresh = status.with_suffix(".new")
-    fresh.write_text(json.dumps(said))
+    fresh.write_text(json.dumps({"queries": said, "error": error}))
     fresh.rename(status)
 
 

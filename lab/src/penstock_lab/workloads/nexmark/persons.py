@@ -61,9 +61,6 @@ CITIES = (
 )
 STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
 
-_NAMES = pa.array([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES])
-_CITIES = pa.array(CITIES)
-_STATES = pa.array(STATES)
 _ID_BYTES = 8
 _CARD_DIGITS = 16
 
@@ -73,6 +70,11 @@ class Persons:
 
     def __init__(self, options: NexmarkOptions, seed: int) -> None:
         self._options = options
+        # Not when this file is imported: Arrow would import pandas for them, also where no row is
+        # ever made.
+        self._names = pa.array([f"{name} {last}" for name in FIRST_NAMES for last in LAST_NAMES])
+        self._cities = pa.array(CITIES)
+        self._states = pa.array(STATES)
         self._name = Draw(seed, "person.name")
         self._mailbox = ShortWords(seed, "person.mailbox", 7)
         self._host = ShortWords(seed, "person.host", 5)
@@ -82,11 +84,11 @@ class Persons:
         self._extra = Padding(seed, "person.extra", options.person_bytes)
 
     def rows(self, event: Ints) -> pa.RecordBatch:
-        name = _NAMES.take(pa.array(self._name.below(event, len(_NAMES))))
+        name = self._names.take(pa.array(self._name.below(event, len(self._names))))
         email = joined(self._mailbox.cut(event), "@", self._host.cut(event), ".com")
         card = fixed_width_text(_card(self._card.below(event, 10**_CARD_DIGITS)))
-        city = _CITIES.take(pa.array(self._city.below(event, len(_CITIES))))
-        state = _STATES.take(pa.array(self._state.below(event, len(_STATES))))
+        city = self._cities.take(pa.array(self._city.below(event, len(self._cities))))
+        state = self._states.take(pa.array(self._state.below(event, len(self._states))))
         used = sum((lengths(text) for text in (name, email, card, city, state)), start=_ID_BYTES)
         time_ms = self._options.base_time_ms + elapsed_ms(event, self._options.rate)
         return pa.RecordBatch.from_arrays(

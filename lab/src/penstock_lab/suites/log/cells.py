@@ -11,7 +11,7 @@ from penstock_lab.measure.log_sizes import EMBEDDED, JETSTREAM, SIZES, WRITERS, 
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The quick one has fewer and shorter runs, and smaller logs to start."""
+    """The plan. The quick one has fewer and shorter runs, and smaller logs to start."""
 
     repeats: int
     append_s: float

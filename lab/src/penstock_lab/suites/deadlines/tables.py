@@ -1,8 +1,4 @@
-"""Three queries at once on two cores, with deadlines and without: columns and the picture.
-
-The cells are in `deadlines_cells`, their runs in `deadlines_runs`, what they give in
-`deadlines_figures`.
-"""
+"""Tables of the deadlines suite, and its picture."""
 
 from __future__ import annotations
 
@@ -13,13 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock_lab.experiment.figures import Figure, ordered
-from penstock_lab.experiment.needs import require_port, require_queries
 from penstock_lab.experiment.plot import over_time, picture, spread
-from penstock_lab.experiment.suite import Suite
 from penstock_lab.experiment.table import (
     Column,
     Figures,
     bare_table,
+    show_left_out,
     show_legend,
     show_not_counted,
     show_summary,
@@ -27,10 +22,10 @@ from penstock_lab.experiment.table import (
     value,
     with_range,
 )
-from penstock_lab.suites.deadlines_cells import BURST_S, SHOCKS, Cell, Plan, plan_of
-from penstock_lab.suites.deadlines_figures import figures, singles
-from penstock_lab.suites.deadlines_runs import Record, for_file, runs
-from penstock_lab.suites.deadlines_shocks import NOT_BACK
+from penstock_lab.suites.deadlines.cells import BURST_S, SHOCKS, Cell, Plan
+from penstock_lab.suites.deadlines.record import Record
+from penstock_lab.suites.deadlines.shock_figures import NOT_BACK
+from penstock_lab.suites.deadlines.singles import singles
 
 SHOCK_NAMES = tuple(f"{shock}." for shock in SHOCKS)
 BURST_WORDS = (
@@ -87,8 +82,7 @@ def show(
         console.print()
     show_summary(console, "deadlines", figures)
     show_not_counted(console, [record for record in records if record.kind != "sustain"])
-    for sentence in plan.left_out:
-        console.print(f"not in a quick run: {sentence}", soft_wrap=True)
+    show_left_out(console, plan.left_out)
 
 
 def heads(cell: Cell) -> list[str]:
@@ -141,24 +135,3 @@ def draw(plan: Plan, records: Sequence[Record], figures: Sequence[Figure], path:
             burst_s = plan.warm_up_s + plan.measured_s(plan.longest_s)
             axis.axvspan(burst_s, burst_s + BURST_S, color="#ffe3d8", linewidth=0)
             axis.axhline(plan.longest_s * 1000, color="0.4", linewidth=0.9, linestyle="--")
-
-
-def require(plan: Plan) -> None:
-    require_queries(plan.queries)
-    require_port()
-
-
-SUITE: Suite[Plan, Record] = Suite(
-    name="deadlines",
-    plan_of=plan_of,
-    steps=lambda plan: plan.steps,
-    minutes=lambda plan: plan.minutes,
-    runs=runs,
-    figures=figures,
-    settings=lambda plan: plan.settings(),
-    in_file=for_file,
-    show=show,
-    draw=draw,
-    require=require,
-    is_right=lambda record: record.is_right,
-)

@@ -1,7 +1,4 @@
-"""What a batch saves when its commit follows behind it: columns and the picture.
-
-The cells are in `commit_cells`, their runs in `commit_runs`, what they give in `commit_figures`.
-"""
+"""Tables of the commit suite, and its picture."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock_lab.experiment.figures import Figure, ordered
-from penstock_lab.experiment.needs import require_port, require_queries
 from penstock_lab.experiment.plot import over_batches, picture, spread
 from penstock_lab.experiment.query_sets import key_of
-from penstock_lab.experiment.suite import Suite
 from penstock_lab.experiment.table import (
     Column,
     bare_table,
+    show_left_out,
     show_legend,
     show_not_counted,
     show_summary,
@@ -26,9 +22,9 @@ from penstock_lab.experiment.table import (
     value,
     with_range,
 )
-from penstock_lab.suites.commit_cells import Plan, plan_of
-from penstock_lab.suites.commit_figures import OURS, figures
-from penstock_lab.suites.commit_runs import Record, for_file, runs
+from penstock_lab.suites.commit.cells import Plan
+from penstock_lab.suites.commit.figures import OURS
+from penstock_lab.suites.commit.runs import Record
 
 RANGE_WIDTH = len("(1234-5678)")
 ROWS_MAX = 8
@@ -53,7 +49,7 @@ LEGEND = (
 def show(
     console: Console, plan: Plan, records: Sequence[Record], figures: Sequence[Figure]
 ) -> None:
-    """Times, steps of the commit, the headline, what does not count and what was left out."""
+    """Show times, steps of the commit, the headline, runs that do not count and what is left."""
     compared = [record for record in records if record.kind == "compared"]
     title, systems = f"commit: ms, {plan.repeats} repeats", plan.systems
 
@@ -73,8 +69,7 @@ def show(
     show_not_counted(console, [record for record in records if record.kind != "sustain"])
     for why in missing(plan, records):
         console.print(f"no figure: {why}", soft_wrap=True)
-    for sentence in plan.left_out:
-        console.print(f"not in a quick run: {sentence}", soft_wrap=True)
+    show_left_out(console, plan.left_out)
 
 
 def steps_table(records: Sequence[Record]) -> Table:
@@ -91,15 +86,15 @@ def steps_table(records: Sequence[Record]) -> Table:
         texts = []
         for group in groups.values():
             mine = [record.steps[step] for record in group if step in record.steps]
-            count, total = (sum(one[key] for one in mine) for key in ("count", "total_ms"))
-            most = max((one["max_ms"] for one in mine), default=0.0)
+            count, total = (sum(part[key] for part in mine) for key in ("count", "total_ms"))
+            most = max((part["max_ms"] for part in mine), default=0.0)
             texts.append(f"{total / count:,.0f} ({most:,.0f})" if count else "")
         table.add_row(step, *texts)
     return table
 
 
 def missing(plan: Plan, records: Sequence[Record]) -> list[str]:
-    """Why a figure that was to be there is not."""
+    """Reasons why a figure that was to be there is not."""
     least = plan.growth.batches_min if plan.growth else 0
     return [
         f"growth of {record.cell.words}: {len(record.took_ms)} batches in the time, and {least} "
@@ -135,24 +130,3 @@ def draw(plan: Plan, records: Sequence[Record], figures: Sequence[Figure], path:
             took = [[batch.took_ms for batch in r.batches if batch.rows] for r in counted]
             over_batches(left, panels[place], counted, took, colours)
             spread(right, "latency of visible results", [r.run for r in counted], colours)
-
-
-def require(plan: Plan) -> None:
-    require_queries({cell.query for group in plan.groups for cell in group.cells})
-    require_port()
-
-
-SUITE: Suite[Plan, Record] = Suite(
-    name="commit",
-    plan_of=plan_of,
-    steps=lambda plan: plan.steps,
-    minutes=lambda plan: plan.minutes,
-    runs=runs,
-    figures=figures,
-    settings=lambda plan: plan.settings(),
-    in_file=for_file,
-    show=show,
-    draw=draw,
-    require=require,
-    is_right=lambda record: record.is_right,
-)

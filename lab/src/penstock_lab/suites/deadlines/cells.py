@@ -1,4 +1,4 @@
-"""Cells of the deadlines suite: modes, deadlines, traffic; and how long all of it takes."""
+"""Cells of the deadlines suite: queries, deadlines, traffic; and how long all of it takes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from penstock.errors import BadCall
 from penstock_lab.experiment import systems
 from penstock_lab.experiment.plan import known
 from penstock_lab.experiment.query_sets import query_set_of
-from penstock_lab.experiment.together import Part, Together, Traffic
+from penstock_lab.experiment.together import Together, Traffic
+from penstock_lab.suites.deadlines.modes import (
+    BASELINES,
+    HURRY,
+    MODES,
+    OURS,
+    PROCESSES,
+    QUICK_MODES,
+)
 
 QUERIES = ("lr_join_30_1", "lr_speed_30_1", "lr_count_30_1")
-BASELINES = ("sb-fifo", "sb-fair")
-OURS = "db-edf"
-HURRY = "asap"
-QUICK_MODES = (*BASELINES, OURS, "db-rdas", HURRY)
 HIGH_SHARE, LOW_SHARE, SPARE_SHARE, BURST_SHARE = 0.9, 0.1, 0.7, 0.3
 """Of the rate that holds: high and low traffic, with spare, and around a burst."""
 SHOCKS = {
@@ -28,6 +32,8 @@ SHOCKS = {
 }
 BURST_S = 5.0
 CORES = 2
+ALL = "all"
+"""The query of a cell at which all of them run."""
 SEARCHED_DEADLINES = 4
 BESIDE_S = (1.0, 10.0)
 BESIDE = ("lr_speed_30_1", "lr_join_30_1")
@@ -38,56 +44,6 @@ AROUND_S = 9.0
 START_S = 14.0
 
 
-class Mode(msgspec.Struct, frozen=True):
-    """A mode: when batches are cut, and in whose order their tasks run."""
-
-    name: str
-    sentence: str
-    process: str
-    """The Spark process it runs in: what a session cannot change once it has started."""
-    policy: str | None = None
-    """None: Spark's trigger cuts."""
-    is_timed: bool = True
-    """Whether its trigger is the deadline, where no policy cuts."""
-    has_pools: bool = False
-    """Whether each query is put into a pool of its own."""
-
-    def part(self, query: str, deadline_s: float) -> Part:
-        pool = query if self.has_pools else None
-        if self.policy is None:
-            return Part(query, deadline_s if self.is_timed else 0.0, pool=pool)
-        options = {"deadline": f"{round(deadline_s * 1000)}ms", "policy": self.policy}
-        if self.policy == "fixed":
-            options["interval"] = options["deadline"]
-        return Part(query, 0.0, options, pool)
-
-
-PROCESSES: dict[str, tuple[str, dict[str, str]]] = {
-    # The system it starts from, and how its scheduler is set.
-    "fifo": ("penstock", {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}),
-    "fair": ("penstock", {"spark.scheduler.mode": "FAIR", "spark.penstock.schedule": "spark"}),
-    # A session sets the mode that these need.
-    "edf": ("penstock", {"spark.penstock.schedule": "edf"}),
-    "rdas": ("penstock", {"spark.penstock.schedule": "rdas"}),
-    "tuned": ("tuned", {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}),
-}
-MODES = {
-    mode.name: mode
-    for mode in (
-        Mode("sb-fifo", "trigger as long as the deadline, FIFO", "fifo"),
-        Mode("sb-fair", "the same, FAIR, a pool for each query", "fair", has_pools=True),
-        Mode("db-edf", "policy deadline, earliest deadline first", "edf", "deadline"),
-        Mode("db-rdas", "policy deadline, cores shared by time left", "rdas", "deadline"),
-        Mode("asap", "back to back, FAIR, a pool each", "fair", is_timed=False, has_pools=True),
-        Mode("tuned", "Spark's own commit, trigger as long as the deadline, FIFO", "tuned"),
-        Mode("db-fifo", "policy deadline alone, FIFO", "fifo", "deadline"),
-        Mode("db-fair", "policy deadline alone, FAIR", "fair", "deadline", has_pools=True),
-        Mode("sb-edf", "earliest deadline first alone, cut every deadline", "edf", "fixed"),
-        Mode("sb-rdas", "cores by time left alone, cut every deadline", "rdas", "fixed"),
-        Mode("zstream", "the paper's policy, earliest deadline first", "edf", "zstream"),
-        Mode("auto", "policy auto, earliest deadline first", "edf", "auto"),
-    )
-}
 TRAFFIC: dict[str, tuple[Traffic, float]] = {
     # How rows come, and the share of the rate that the better baseline sustains.
     "high": ("normal", HIGH_SHARE),
@@ -174,8 +130,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     def deadlines_of(self, mode: str) -> tuple[float, ...]:
         """Deadlines a mode is run at: one that knows of none is run once, and held against all."""
-        is_blind = MODES[mode].policy is None and not MODES[mode].is_timed
-        return (self.longest_s,) if is_blind else self.deadlines_s
+        return (self.longest_s,) if MODES[mode].is_blind else self.deadlines_s
 
     def conditions(
         self,

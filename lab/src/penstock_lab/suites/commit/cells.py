@@ -1,14 +1,16 @@
-"""Cells of the commit suite: a query at a place, a rate and a pace; on which systems, how long."""
+"""Cells of the commit suite: a query at a place, a rate and a pace; on which systems, how long.
+
+`plans` has those of a command line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from penstock_lab.experiment import systems
-from penstock_lab.experiment.plan import LOCAL, STORES, Conditions, known
+from penstock_lab.experiment.plan import LOCAL, STORES, Conditions
 from penstock_lab.experiment.query_sets import key_of, query_set_of
 
 BACK_TO_BACK = 0.0
@@ -32,7 +34,7 @@ START_S = 11.0
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """Everything but the system: what two systems are compared at."""
+    """A cell is all but the system: what two systems are compared at."""
 
     query: str
     store: str
@@ -43,7 +45,7 @@ class Cell(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """As in figures: QUERY.STORE.TRIGGER.CHANGELOG; a rate that is not the usual one shows."""
+        """Name in figures: QUERY.STORE.TRIGGER.CHANGELOG, and the rate if it is not the usual."""
         query = key_of(self.query)
         if self.rate != MAIN_RATE:
             query = f"{query}@{self.rate}"
@@ -72,12 +74,12 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def processes(self) -> tuple[str, ...]:
-        """Those with a Spark process of their own: only the cut tells zstream from default."""
+        """Systems with a Spark process of their own: only the cut tells zstream from default."""
         is_shared = "default" in self.systems
         return tuple(name for name in self.systems if name != ZSTREAM or not is_shared)
 
     def systems_at(self, cell: Cell) -> tuple[str, ...]:
-        """Those that are run at a cell: back to back there is no deadline to keep."""
+        """Systems that are run at a cell: back to back there is no deadline to keep."""
         return tuple(name for name in self.systems if name != ZSTREAM or not cell.is_back_to_back)
 
 
@@ -106,7 +108,7 @@ class Sustain(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Everything the figures depend on; written into the result file as it is."""
+    """The plan: all that figures depend on; written into the result file as it is."""
 
     groups: tuple[Group, ...]
     repeats: int
@@ -159,7 +161,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def steps(self) -> int:
-        """How often it says what it is at, at most, unless a run is repeated."""
+        """The most runs there can be, unless one is repeated."""
         compared = sum(len(g.systems_at(cell)) for g in self.groups for cell in g.cells)
         grown = len(self.growth.each) if self.growth else 0
         tried = 0
@@ -181,125 +183,10 @@ class Plan(msgspec.Struct, frozen=True):
             total += len(self.growth.each) * (self.start_s + whole)
         if self.sustain:
             each = self.sustain.warm_up_s + self.sustain.measure_s + self.around_s
-            one = self.start_s + self.sustain.tries_max * each
-            total += len(self.sustain.cells) * len(self.sustain.systems) * one
+            search_s = self.start_s + self.sustain.tries_max * each
+            total += len(self.sustain.cells) * len(self.sustain.systems) * search_s
         return total / 60
 
     def settings(self) -> dict[str, Any]:
         conf = {name: systems.system(name).conf for name in self.systems}
         return {**msgspec.to_builtins(self), "spark": conf}
-
-
-def plan_of(
-    *,
-    quick: bool = False,
-    queries: Sequence[str] = (),
-    stores: Sequence[str] = (),
-    chosen: Sequence[str] = (),
-    rate: int | None = None,
-) -> Plan:
-    """The plan of a command line; raises BadCall, with what there is, for a name that is not."""
-    wanted, places, names = (
-        known(given, choices, f"commit has no {what} {{}}; it has", f"unknown_{what}")
-        for given, choices, what in (
-            (queries, QUERIES, "query"),
-            (stores, STORES, "store"),
-            (chosen, SYSTEMS, "system"),
-        )
-    )
-    wanted = wanted or (MAIN_QUERIES if quick else QUERIES)
-    places, names = places or STORES, names or SYSTEMS
-    return _quick(wanted, places, names, rate) if quick else _full(wanted, places, names, rate)
-
-
-def _quick(
-    queries: tuple[str, ...], stores: tuple[str, ...], names: tuple[str, ...], rate: int | None
-) -> Plan:
-    told = rate or MAIN_RATE
-    compared = tuple(
-        Cell(query, store, BACK_TO_BACK, True, told)
-        for store in stores
-        for query in (queries if store != SLOW_STORE else queries[:1])
-    )
-    paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
-    as_paper = Cell(queries[-1], paper, PAPER_TRIGGER_S, False, told)
-    grown = _growing(queries[:1], stores[0], told, names)
-    held = Cell(queries[0], paper, BACK_TO_BACK, True, told)
-    return Plan(
-        _groups(
-            [(("tuned", "full"), compared), (WITHOUT, (as_paper,))],
-            names,
-        ),
-        repeats=3,
-        measure_s=6.0,
-        measure_batches=4,
-        warm_up_s=2.0,
-        first_warm_up_s=30.0,
-        growth=Growth(grown, 100, 45.0, 5.0) if grown else None,
-        sustain=Sustain((held,), tries_max=4, measure_s=10.0, warm_up_s=3.0)
-        if {"tuned", "full"} <= set(names)
-        else None,
-        left_out=(
-            f"on {SLOW_STORE} only {queries[0]}",
-            f"with snapshots, and every {PAPER_TRIGGER_S:g} s, only {as_paper.query} on {paper}",
-            "asyncckpt is run with snapshots only",
-            f"{', '.join(one for one in QUERIES if one not in queries)}, and {LIGHT_RATE:,}/s",
-            "growth and the highest rate that holds are found once, of one query each",
-        ),
-    )
-
-
-def _full(
-    queries: tuple[str, ...], stores: tuple[str, ...], names: tuple[str, ...], rate: int | None
-) -> Plan:
-    told = rate or MAIN_RATE
-    light = () if rate else (LIGHT_RATE,)
-    groups = []
-    for has_changelog, ours in ((True, WITH_CHANGELOG), (False, WITHOUT)):
-        for store in stores:
-            cells = [
-                Cell(query, store, every_s, has_changelog, told)
-                for query in queries
-                for every_s in (BACK_TO_BACK, PAPER_TRIGGER_S)
-            ]
-            cells += [
-                Cell(query, store, PAPER_TRIGGER_S, has_changelog, low)
-                for query in queries
-                for low in light
-                if store == PAPER_STORE
-            ]
-            groups.append((ours, tuple(cells)))
-    main = tuple(one for one in queries if one in MAIN_QUERIES) or queries
-    paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
-    grown = _growing(main, stores[0], told, names)
-    held = tuple(Cell(query, paper, BACK_TO_BACK, True, told) for query in main)
-    return Plan(
-        _groups(groups, names),
-        repeats=5,
-        measure_s=30.0,
-        measure_batches=20,
-        warm_up_s=8.0,
-        first_warm_up_s=60.0,
-        growth=Growth(grown, 500, 300.0) if grown else None,
-        sustain=Sustain(held) if {"tuned", "full"} <= set(names) else None,
-        again_max=60,
-    )
-
-
-def _growing(
-    queries: Sequence[str], store: str, rate: int, names: tuple[str, ...]
-) -> tuple[tuple[str, Cell], ...]:
-    return tuple(
-        (name, Cell(query, store, BACK_TO_BACK, has_changelog, rate))
-        for query in queries
-        for name, has_changelog in (("full", True), ("default", False))
-        if name in names
-    )
-
-
-def _groups(
-    wanted: Sequence[tuple[tuple[str, ...], tuple[Cell, ...]]], names: tuple[str, ...]
-) -> tuple[Group, ...]:
-    """Those of whose systems any was asked for, with the ones that were."""
-    found = [(tuple(one for one in ours if one in names), cells) for ours, cells in wanted]
-    return tuple(Group(ours, cells) for ours, cells in found if ours)

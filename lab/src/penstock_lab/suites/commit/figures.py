@@ -23,10 +23,10 @@ from penstock_lab.experiment.figures import (
     verdict_counts,
 )
 from penstock_lab.experiment.plan import STORES
-from penstock_lab.experiment.search import Searched, ended_search
+from penstock_lab.experiment.search import Searched, ended_search, highest_rate
 from penstock_lab.percentiles import percentile
-from penstock_lab.suites.commit_cells import Plan
-from penstock_lab.suites.commit_runs import Record
+from penstock_lab.suites.commit.cells import Plan
+from penstock_lab.suites.commit.runs import Record
 
 OURS = "full"
 RIVAL = "tuned"
@@ -63,14 +63,14 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
     searched = searches(plan, records)
     # A search is to find a rate that fails, and where the sender gets late.
     judged = [record.run for record in records if record.kind != "sustain"]
-    found: list[Figure] = []
+    made: list[Figure] = []
     for cell in ordered(record.cell for record in compared):
         here = [record for record in compared if record.cell == cell]
         for system in ordered(record.system for record in here):
             mine = [record for record in here if record.system == system]
-            found += medians(f"{cell.name}.{system}", mine, FIGURES)
+            made += medians(f"{cell.name}.{system}", mine, FIGURES)
     return [
-        *found,
+        *made,
         *grown(long),
         *highest_rates(searched),
         *sender_lag(judged),
@@ -85,7 +85,7 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
 
 def searches(plan: Plan, records: Sequence[Record]) -> list[Searched]:
     """The searches that came to their end; a run in one has its cell at another rate."""
-    found = []
+    made = []
     for cell in plan.sustain.cells if plan.sustain else ():
         for system in plan.sustain.systems if plan.sustain else ():
             mine = [
@@ -96,8 +96,8 @@ def searches(plan: Plan, records: Sequence[Record]) -> list[Searched]:
             ]
             assert plan.sustain is not None
             searched = ended_search(plan.sustain, mine, cell, system)
-            found += [] if searched is None else [searched]
-    return found
+            made += [] if searched is None else [searched]
+    return made
 
 
 def event_ratios(compared: Sequence[Record]) -> list[Figure]:
@@ -106,15 +106,15 @@ def event_ratios(compared: Sequence[Record]) -> list[Figure]:
         for ratio in ratios(compared, (RIVAL,), OURS, latency_p99)
         if ratio.cell.is_back_to_back and ratio.cell.has_changelog
     ]
-    found = []
+    made = []
     for store, bound in EVENT_GOALS.items():
         here = [ratio for ratio in by_cell if ratio.cell.store == store]
         if here:
             least = min(here, key=lambda ratio: ratio.value)
-            what = f"p99 of event-time latency, {RIVAL} over {OURS}, least: {least.cell.words}"
+            sentence = f"p99 of event-time latency, {RIVAL} over {OURS}, least: {least.cell.words}"
             name, goal = f"headline.event_p99_ratio_{store}_min", Goal("at least", bound)
-            found.append(Figure(name, "x", what, least.value, least.repeats, goal))
-    return found
+            made.append(Figure(name, "x", sentence, least.value, least.repeats, goal))
+    return made
 
 
 def batch_ratio(compared: Sequence[Record]) -> list[Figure]:
@@ -122,19 +122,15 @@ def batch_ratio(compared: Sequence[Record]) -> list[Figure]:
     if not by_cell:
         return []
     most = max(by_cell, key=lambda ratio: ratio.value)
-    what = f"p99 of batch time, worst of {', '.join(PAPERS)} over {OURS}, most: {most.cell.words}"
+    sentence = (
+        f"p99 of batch time, worst of {', '.join(PAPERS)} over {OURS}, most: {most.cell.words}"
+    )
     name, goal = "headline.batch_p99_ratio_max", Goal("at least", BATCH_GOAL)
-    return [Figure(name, "x", what, most.value, most.repeats, goal)]
+    return [Figure(name, "x", sentence, most.value, most.repeats, goal)]
 
 
 def highest_rates(searched: Sequence[Searched]) -> list[Figure]:
-    found = []
-    for search in searched:
-        how = ", ".join(f"{tried.rate:,} {tried.how}" for tried in search.tried)
-        name = f"{search.cell.name}.{search.system}.sustained_per_s"
-        what = f"highest rate that held: {how}"
-        found.append(Figure(name, "events/s", what, float(search.held)))
-    return found
+    return [highest_rate(f"{s.cell.name}.{s.system}.sustained_per_s", s) for s in searched]
 
 
 def sustained_ratio(searched: Sequence[Searched]) -> list[Figure]:
@@ -147,27 +143,27 @@ def sustained_ratio(searched: Sequence[Searched]) -> list[Figure]:
             each.append((ours.held / rate, cell, bool(ours.failed and theirs.failed)))
     if not each:
         return []
-    least, cell, is_whole = min(each, key=lambda one: one[0])
-    what = f"highest rate that holds, {OURS} over {RIVAL}, least, found once: {cell.words}"
-    what += "" if is_whole else "; a search ended at the highest rate that was to be tried"
+    least, cell, is_whole = min(each, key=lambda pair: pair[0])
+    sentence = f"highest rate that holds, {OURS} over {RIVAL}, least, found once: {cell.words}"
+    sentence += "" if is_whole else "; a search ended at the highest rate that was to be tried"
     goal = Goal("at least", SUSTAINED_GOAL)
-    return [Figure("headline.sustainable_ratio", "x", what, least, (), goal)]
+    return [Figure("headline.sustainable_ratio", "x", sentence, least, (), goal)]
 
 
 def grown(long: Sequence[Record]) -> list[Figure]:
-    """Of each system of the long runs, so that the one that grows can be seen beside ours."""
-    found = []
+    """Growth in each of the long runs, so that the one that grows can be seen beside ours."""
+    made = []
     for record in long:
         factor, p50, p99 = growth(record.took_ms), batch_p50(record), batch_p99(record)
         name = f"{record.cell.name}.{record.system}"
         if factor is not None:
             count = len(record.took_ms)
-            what = f"median batch of the last quarter over the first, {count} batches"
-            found.append(Figure(f"{name}.batch_ms_growth", "x", what, factor))
+            sentence = f"median batch of the last quarter over the first, {count} batches"
+            made.append(Figure(f"{name}.batch_ms_growth", "x", sentence, factor))
             if p50 and p99:
-                what = "p99 over median of the batches of the long run"
-                found.append(Figure(f"{name}.batch_ms_spike", "x", what, p99 / p50))
-    return found
+                sentence = "p99 over median of the batches of the long run"
+                made.append(Figure(f"{name}.batch_ms_spike", "x", sentence, p99 / p50))
+    return made
 
 
 def most_growth(plan: Plan, long: Sequence[Record]) -> list[Figure]:
@@ -181,17 +177,17 @@ def most_growth(plan: Plan, long: Sequence[Record]) -> list[Figure]:
     ]
     if not each:
         return []
-    most, worst = max(each, key=lambda one: one[0])
-    what = (
+    most, worst = max(each, key=lambda pair: pair[0])
+    sentence = (
         f"median batch of the last quarter over the first, {len(worst.took_ms)} batches, most: "
         f"{worst.cell.words}"
     )
     repeats, goal = tuple(factor for factor, _ in each), Goal("at most", GROWTH_GOAL)
-    return [Figure("headline.batch_ms_growth", "x", what, most, repeats, goal)]
+    return [Figure("headline.batch_ms_growth", "x", sentence, most, repeats, goal)]
 
 
 def memory_ratio(compared: Sequence[Record]) -> list[Figure]:
-    """Of the cells that both ran, the most each had in a repeat."""
+    """Memory at the cells that both ran: the most each had in a repeat."""
     each = []
     for repeat in ordered(record.repeat for record in compared):
         sizes = {
@@ -203,6 +199,6 @@ def memory_ratio(compared: Sequence[Record]) -> list[Figure]:
         if both:
             ours, theirs = (max(sizes[cell, name] for cell in both) for name in (OURS, RIVAL))
             each.append(ours / theirs)
-    what = f"most memory of the JVM, {OURS} over {RIVAL}"
+    sentence = f"most memory of the JVM, {OURS} over {RIVAL}"
     goal = Goal("at most", MEMORY_GOAL)
-    return middle("headline.memory_full_over_sync", "x", what, each, goal)
+    return middle("headline.memory_full_over_sync", "x", sentence, each, goal)

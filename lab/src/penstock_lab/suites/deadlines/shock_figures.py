@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock_lab.experiment.figures import SHARE, Figure
-from penstock_lab.suites.deadlines_cells import BESIDE, BESIDE_S
-from penstock_lab.suites.deadlines_runs import Record
+from penstock_lab.suites.deadlines.cells import BESIDE, BESIDE_S
+from penstock_lab.suites.deadlines.record import Record
 
 NOT_BACK = "; not back by the end of the run"
 

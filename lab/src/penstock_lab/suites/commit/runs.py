@@ -15,15 +15,12 @@ from typing import Any, TypeAlias
 import msgspec
 
 from penstock_lab.experiment.batch_times import Timed, within
-from penstock_lab.experiment.record import Kind, Measured, in_file, run_of
+from penstock_lab.experiment.record import Kind, Measured, as_columns, in_file, run_of
 from penstock_lab.experiment.rig import Bench, Rig, Seat
 from penstock_lab.experiment.search import searching
-from penstock_lab.experiment.systems import CHANGELOG_KEY
+from penstock_lab.experiment.systems import ALL_PROGRESS, CHANGELOG_KEY
 from penstock_lab.experiment.turns import Retries, Step, Steps, Tell, rotated, with_retry
-from penstock_lab.suites.commit_cells import Cell, Group, Plan
-
-PROGRESS_KEPT = 5_000
-"""How many batches of a query Spark is to remember: more than any run has."""
+from penstock_lab.suites.commit.cells import Cell, Group, Plan
 
 
 class Record(Measured[Cell], frozen=True):
@@ -38,7 +35,7 @@ class Record(Measured[Cell], frozen=True):
 
     @property
     def behind_batches(self) -> float | None:
-        """How many committed batches the checkpoint location did not have yet at the end.
+        """Committed batches that the checkpoint location did not have yet at the end.
 
         None for a system that commits as Spark does. A run that is shorter than it takes to reach
         the bound of this looks better than a long one.
@@ -50,14 +47,11 @@ class Record(Measured[Cell], frozen=True):
 
 def for_file(record: Record) -> dict[str, Any]:
     """A run for the result file, its batches as columns so that the file stays small."""
-    columns = {
-        name: [getattr(batch, name) for batch in record.batches] for name in Timed.__struct_fields__
-    }
     return {
         **in_file(record.run),
         "kind": record.kind,
         "cell": record.cell.name,
-        "batches": columns,
+        "batches": as_columns(Timed, record.batches),
         "measured_batches": len(record.took_ms),
         "steps": record.steps,
         "rss_mb": record.rss_mb,
@@ -70,10 +64,7 @@ Open: TypeAlias = Callable[[Plan, Group, str, Path], contextlib.AbstractContextM
 
 def conf_of(*, has_changelog: bool) -> dict[str, str]:
     """Settings beyond a system's: every batch remembered, and whether there is a changelog."""
-    return {
-        "spark.sql.streaming.numRecentProgressUpdates": str(PROGRESS_KEPT),
-        CHANGELOG_KEY: str(has_changelog).lower(),
-    }
+    return {**ALL_PROGRESS, CHANGELOG_KEY: str(has_changelog).lower()}
 
 
 def rig(plan: Plan, group: Group, system: str, folder: Path) -> Rig:
@@ -135,11 +126,11 @@ def _compare(plan: Plan, group: Group, seats: dict[str, Seat], retries: Retries)
             for system in rotated(group.systems_at(cell), repeat + number):
                 seat, measure_s = seats[system], plan.measured_s(cell)
                 first_s = plan.warm_up_s if seat.is_warm else plan.first_warm_up_s
-                one = partial(measured, plan, seat, cell, system, repeat)
+                measure = partial(measured, plan, seat, cell, system, repeat)
                 yield from with_retry(
                     f"{cell.words}: {system}, {repeat + 1} of {plan.repeats}",
-                    partial(one, (measure_s, first_s)),
-                    partial(one, (measure_s, plan.warm_up_s)),
+                    partial(measure, (measure_s, first_s)),
+                    partial(measure, (measure_s, plan.warm_up_s)),
                     retries,
                 )
 

@@ -1,0 +1,87 @@
+"""Runs of the deadlines suite: rates that hold, modes in turns, spare traffic, and three shocks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from functools import partial
+from pathlib import Path
+
+from penstock_lab.experiment.search import searching
+from penstock_lab.experiment.turns import Retries, Step, Steps, Tell, rotated, with_retry
+from penstock_lab.suites.deadlines import shocks
+from penstock_lab.suites.deadlines.cells import (
+    ALL,
+    BURST_SHARE,
+    HIGH_SHARE,
+    SPARE_SHARE,
+    TRAFFIC,
+    Cell,
+    Plan,
+    Search,
+)
+from penstock_lab.suites.deadlines.modes import OURS
+from penstock_lab.suites.deadlines.record import Record
+from penstock_lab.suites.deadlines.seats import Open, Seats, measured, rig
+
+
+def runs(plan: Plan, folder: Path, _tell: Tell, opening: Open = rig) -> Steps[Record]:
+    with contextlib.ExitStack() as closing:
+        seats = Seats(plan, folder, opening, closing)
+        held = yield from _searched(plan, seats)
+        rate = plan.rate or rate_of(held, plan)
+        retries = Retries(plan.again_max)
+        yield from _compare(plan, seats, rate, retries)
+        own = held.get(OURS) or round(rate / HIGH_SHARE)
+        if OURS in plan.modes:
+            yield from _with_spare(plan, seats, round(own * SPARE_SHARE), retries)
+        for shock, mode in plan.shock_runs:
+            yield shocks.STEPS[shock](plan, seats, mode, round(rate / HIGH_SHARE * BURST_SHARE))
+
+
+def rate_of(held: dict[str, int], plan: Plan) -> int:
+    """High traffic: a share of what the better baseline sustains.
+
+    Where none held any rate that was tried, it is a share of what half the first would be.
+    """
+    best = max((rate for mode, rate in held.items() if mode != OURS), default=0)
+    assert plan.search is not None
+    return max(round((best or held.get(OURS) or plan.search.rate_first // 2) * HIGH_SHARE), 1)
+
+
+def _searched(plan: Plan, seats: Seats) -> Generator[Step[Record], Record, dict[str, int]]:
+    """The highest rate that held, by mode; each search begins where the one before ended."""
+    held: dict[str, int] = {}
+    for mode in plan.searched:
+        assert plan.search is not None
+        first = max(held.values(), default=0) or plan.search.rate_first
+        search = Search(first, plan.search.rate_max, plan.search.tries_max)
+        tried = yield from searching(search, partial(_at, plan, seats, mode))
+        held[mode] = max((at.rate for at in tried if at.is_sustained), default=0)
+    return held
+
+
+def _at(plan: Plan, seats: Seats, mode: str, rate: int, number: int) -> Step[Record]:
+    cell = Cell(ALL, plan.longest_s, "high")
+    words = f"{mode} with a deadline of {plan.longest_s:g} s: does it hold {rate:,}/s?"
+    return Step(words, partial(measured, plan, seats, cell, mode, number, rate, "sustain"))
+
+
+def _compare(plan: Plan, seats: Seats, rate: int, retries: Retries) -> Steps[Record]:
+    for repeat in range(plan.repeats):
+        for traffic in plan.traffics:
+            here = max(round(rate * TRAFFIC[traffic][1] / HIGH_SHARE), 1)
+            for mode, deadline_s in rotated(tuple(plan.compared_runs), repeat * 3):
+                cell = Cell(ALL, deadline_s, traffic)
+                words = f"{cell.words}, {here:,}/s: {mode}, {repeat + 1} of {plan.repeats}"
+                measure = partial(measured, plan, seats, cell, mode, repeat, here, "compared")
+                yield from with_retry(words, measure, measure, retries)
+
+
+def _with_spare(plan: Plan, seats: Seats, rate: int, retries: Retries) -> Steps[Record]:
+    for repeat in range(plan.spare_repeats):
+        for deadline_s in plan.deadlines_s:
+            cell = Cell(ALL, deadline_s, "high")
+            words = f"{cell.words}, {rate:,}/s, with spare: {OURS}, {repeat + 1}"
+            measure = partial(measured, plan, seats, cell, OURS, repeat, rate, "spare")
+            yield from with_retry(words, measure, measure, retries)
