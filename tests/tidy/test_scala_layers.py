@@ -26,6 +26,7 @@ PACKAGES = {
     f"{IN_SPARK}penstock": "spark",
     f"{IN_SPARK}penstock.admission": "spark.admission",
     f"{IN_SPARK}penstock.gate": "spark.gate",
+    f"{IN_SPARK}penstock.windows": "spark.windows",
     **SHARED,
 }
 
@@ -55,6 +56,7 @@ MAY_IMPORT = {
     "sink": {*BASE, "client", "spark", "query"},
     "spark.state": {"words", "settings", "spark", "checkpoint.location", *COMMIT},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
+    "spark.windows": {"settings", "spark", "observe", "commit.jvm"},
     "spark.admission": {*BASE, "spark", "admission"},
     "checkpoint": {
         *BASE,
@@ -66,7 +68,7 @@ MAY_IMPORT = {
         *COMMIT,
         *("client", "schedule", "source", "sink", "spark", "spark.scheduler"),
     },
-    "entry": {*BASE, "client", "spark", "spark.gate", "spark.admission", "plugin"},
+    "entry": {*BASE, "client", "spark", "spark.gate", "spark.windows", "spark.admission", "plugin"},
     "testing": {*BASE, "commit", "commit.driver", "schedule", "spark.scheduler"},
 }
 
