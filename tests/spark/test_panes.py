@@ -66,7 +66,7 @@ def commits(draw: st.DrawFn) -> list[Commit]:
         )
         row = st.fixed_dictionaries(
             {
-                "at": maybe(offsets.map(lambda us, now=now_us: START_US + now + us)),
+                "at": maybe(offsets.map((START_US + now_us).__add__)),
                 "k": keys,
                 "g": doubles,
                 "i": maybe(st.integers(-(2**40), 2**40)),

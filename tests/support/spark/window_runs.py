@@ -37,17 +37,21 @@ class WindowRun:
 @contextlib.contextmanager
 def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """The session with these settings, which a query that is started takes over for good."""
-    before = {key: spark.conf.get(key, None) for key in settings}
+    before = {key: spark.conf.get(key) for key in settings if is_set(spark, key)}
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
+        for key in settings:
+            if key in before:
+                spark.conf.set(key, before[key])
             else:
-                spark.conf.set(key, value)
+                spark.conf.unset(key)
+
+
+def is_set(spark: SparkSession, key: str) -> bool:
+    return spark.conf.get(key, None) is not None
 
 
 def run(
@@ -107,7 +111,7 @@ def run_frame(
 
 def plan(query: StreamingQuery) -> str:
     """The physical plan of the query's last batch."""
-    return str(query._jsq.explainInternal(False))  # type: ignore[attr-defined]
+    return str(query._jsq.explainInternal(False))
 
 
 def counts(progress: Mapping[str, Any]) -> dict[str, Any]:
