@@ -181,7 +181,7 @@ def test_the_plan_aggregates_before_it_expands_and_late_rows_are_dropped_alike(
     assert any(ours.answer.values())
     steps = [line for line in ours.plan.splitlines() if "HashAggregate" in line or "Expand" in line]
     below = [line.strip(" *():+-0123456789")[:13] for line in steps][-3:]
-    assert below == ["HashAggregate", "Expand [named", "HashAggregate"]
+    assert below == ["HashAggregate", "Expand [[name", "HashAggregate"]
     assert "partial_sum" in steps[-1]
     assert "merge_sum" in steps[-3]
 
@@ -209,7 +209,7 @@ def without_time_zone(rows: DataFrame) -> DataFrame:
 
 
 def twice(rows: DataFrame) -> DataFrame:
-    """Two stateful operators, both over windows that overlap."""
+    """Two stateful operators over windows that overlap, the second over the ends of the first."""
     first = (
         rows.withWatermark("at", "20 seconds")
         .groupBy(windowed(rows, windowDuration="10 seconds"), "k")
@@ -219,8 +219,9 @@ def twice(rows: DataFrame) -> DataFrame:
     return first.groupBy(wider).agg(f.sum("i").alias("i"), f.count("*").alias("n"))
 
 
-def distinct_windows(rows: DataFrame) -> DataFrame:
-    return rows.withWatermark("at", "20 seconds").select(windowed(rows), "k").distinct()
+def without_functions(rows: DataFrame) -> DataFrame:
+    grouped = rows.withWatermark("at", "20 seconds").groupBy(windowed(rows), "k")
+    return grouped.agg(f.lit(1).alias("n"))
 
 
 def observed(rows: DataFrame) -> DataFrame:
@@ -245,11 +246,12 @@ def text_times(rows: DataFrame) -> DataFrame:
             twice,
             "append",
             [
+                # Spark drops windows without an end before it makes the sums of the first.
+                "left to Spark: the window is used before the aggregate",
                 "panes: 4 windows per row, slide 10 s",
-                "panes: 2 windows per row, slide 5 s",
             ],
         ),
-        (distinct_windows, "append", [PANES]),
+        (without_functions, "append", [PANES]),
         (observed, "update", [PANES]),
         (text_times, "complete", [PANES]),
     ],

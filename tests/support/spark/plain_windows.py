@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def write_part(folder: Path, number: int) -> None:
             ),
             "k": pa.array([None if n % 7 == 3 else "abc"[n % 3] for n in range(60)]),
             "i": pa.array([n * (number + 1) for n in range(60)]),
-            "x": pa.array(range(60)).cast(pa.decimal128(8, 2)),
+            "x": pa.array([Decimal(n) for n in range(60)], pa.decimal128(8, 2)),
         }
     )
     part = folder / f"part-{number}.parquet"
