@@ -20,6 +20,7 @@ from penstock_lab.measure.log_sizes import CLIENTS, EMBEDDED, GATEWAY_SIZES, SIZ
 from penstock_lab.suites import (
     answers,
     bounded,
+    columnar,
     commit,
     compared,
     deadlines,
@@ -84,6 +85,29 @@ def floor_runs(spark: list[float], ours: list[float]) -> list[dict[str, Any]]:
 
 def floor_names() -> set[str]:
     return names_of(floor.SUITE, floor.QUICK, floor_runs([100.0], [130.0]))
+
+
+def columnar_runs(
+    plan: columnar.Plan, spark: list[float], panes: list[float], auto: list[float]
+) -> list[dict[str, Any]]:
+    """Runs in which every case took as long as every other, repeat by repeat."""
+    filled: dict[str, Any] = {"system": "fill", "repeat": 0, "rows": 1_000}
+    repeats = [
+        {
+            path: {"ms_p50": ms, "stage_ms_p50": ms / 2, "rows": 3, "notes": []}
+            for path, ms in zip(columnar.PATHS, times, strict=True)
+        }
+        for times in zip(spark, panes, auto, strict=True)
+    ]
+    return [filled] + [
+        {"system": "paths", "repeat": number, "cases": {case.name: found for case in plan.cases}}
+        for number, found in enumerate(repeats)
+    ]
+
+
+def columnar_names() -> set[str]:
+    records = columnar_runs(columnar.QUICK, [300.0], [100.0], [101.0])
+    return names_of(columnar.SUITE, columnar.QUICK, records)
 
 
 def compared_names() -> set[str]:

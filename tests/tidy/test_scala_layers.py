@@ -12,8 +12,9 @@ import pytest
 from support.sources import ROOT, scala_files, short
 
 SOURCES = ROOT / "jvm" / "src"
-# In package `penstock` itself: what Spark is told to load by name; the rest there is for everybody.
-ENTRIES = {"PenstockExtensions", "PenstockPlugin", "PenstockProvider"}
+# In package `penstock` itself: what Spark is told to load by name, and the list of our rules on its
+# plans; the rest there is for everybody.
+ENTRIES = {"PenstockExtensions", "PenstockPlugin", "PenstockProvider", "PlanRules"}
 
 IN_SPARK = "org.apache.spark.sql."
 # Packages of Spark's own, in which some classes are ours.
@@ -25,6 +26,7 @@ PACKAGES = {
     f"{IN_SPARK}penstock": "spark",
     f"{IN_SPARK}penstock.admission": "spark.admission",
     f"{IN_SPARK}penstock.gate": "spark.gate",
+    f"{IN_SPARK}penstock.windows": "spark.windows",
     **SHARED,
 }
 
@@ -54,6 +56,7 @@ MAY_IMPORT = {
     "sink": {*BASE, "client", "spark", "query", "commit.executor", "commit.jvm"},
     "spark.state": {"words", "settings", "spark", "checkpoint.location", *COMMIT},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
+    "spark.windows": {"settings", "spark", "observe", "commit.jvm"},
     "spark.admission": {*BASE, "spark", "admission"},
     "checkpoint": {
         *BASE,
@@ -65,7 +68,7 @@ MAY_IMPORT = {
         *COMMIT,
         *("client", "schedule", "source", "sink", "spark", "spark.scheduler"),
     },
-    "entry": {*BASE, "client", "spark", "spark.gate", "spark.admission", "plugin"},
+    "entry": {*BASE, "client", "spark", "spark.gate", "spark.windows", "spark.admission", "plugin"},
     "testing": {*BASE, "commit", "commit.driver", "schedule", "spark.scheduler"},
 }
 

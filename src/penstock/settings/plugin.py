@@ -120,6 +120,14 @@ SCHEDULE = Setting(
     "neither, and `penstock.attach` sets the mode where you have set this",
     None, "spark", choices=("edf", "rdas", "fifo", "fair", "spark"),
 )  # fmt: skip
+WINDOWS = Setting(
+    f"{PREFIX}windows",
+    "how streaming aggregates over sliding windows are planned. `panes`: rows are aggregated once "
+    "per slide, and these partial results are copied to the windows. `spark`: every row is copied "
+    "to its windows first. State and checkpoint are the same, so it may change at any restart "
+    "([docs/windows.md](windows.md))",
+    None, "panes", choices=("panes", "spark"),
+)  # fmt: skip
 
 DEADLINE = Setting(
     f"{PREFIX}deadline",
@@ -205,6 +213,7 @@ SESSION_SETTINGS = (
     SLIDE,
     IMPORTANCE,
     SCHEDULE,
+    WINDOWS,
     CHECKPOINT_FILE_MANAGER,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,

@@ -8,6 +8,7 @@ from itertools import product
 from support.bench_records import (
     answers_names,
     bounded_names,
+    columnar_names,
     commit_names,
     compared_names,
     deadlines_names,
@@ -24,6 +25,7 @@ COUNTS = {
     "headline.runs_void",
 }
 LAG = "generator_lag_ms_p99"
+COLUMNAR_TIMES = ("ms_p50", "stage_ms_p50")
 
 
 def joined(*parts: Iterable[str]) -> set[str]:
@@ -42,6 +44,19 @@ def test_names_of_floor() -> None:
         "headline.visible_after_batch_ms_p50",
         "append_ms_p50",
         "fetch_mb_per_s",
+    }
+
+
+def test_names_of_columnar() -> None:
+    goals = ("cm_category", "cm_job", "lr_speed")
+    cases = {f"{query}_{size}" for query in goals for size in ("30_1", "60_5", "60_10")}
+    small = {f"{query}_60_5_small" for query in (*goals, "lr_count")}
+    times = {f"{path}_{key}" for path in ("spark", "panes", "auto") for key in COLUMNAR_TIMES}
+    assert columnar_names() == {
+        *joined({*cases, *small}, {*times, "ratio", "choice"}),
+        "headline.ratio_expanding_min",
+        "headline.ratio_small_min",
+        "headline.worst_choice",
     }
 
 

@@ -48,6 +48,12 @@ object Keys {
   /** The value of `Schedule` that leaves Spark's scheduler as it is. */
   def SparkSchedule: String = "spark"
 
+  /** How aggregates over sliding windows are planned. */
+  val Windows: ChoiceKey = choice("windows", "panes", Seq("panes", SparkWindows))
+
+  /** The value of `Windows` that leaves them as Spark plans them. */
+  def SparkWindows: String = "spark"
+
   val CheckpointFileManager: TextKey = text("checkpoint.fileManagerClass")
 
   val LocalDir: TextKey = text("local.dir")
@@ -61,8 +67,8 @@ object Keys {
 
   val all: Seq[Key[_]] = ofConnection ++ ofTerms ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
-    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, InlineBytes, BatchHadoopConf, BatchSwitches,
-    Schedule, CheckpointFileManager, LocalDir, LocalMaxBytes)
+    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, InlineBytes, BatchHadoopConf,
+    BatchSwitches, Schedule, Windows, CheckpointFileManager, LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection or of the terms as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)

@@ -120,6 +120,11 @@ SUITES = {
             FOLDER,
         ),
     ),
+    "columnar": Description(
+        "columnar",
+        "Batches over sliding windows on every path they can take, and on the one chosen.",
+        (QUICK, JSON, QUERY, FOLDER),
+    ),
     "log": Description(
         "log",
         "The log alone, embedded and in JetStream: append, deliver, read by tag, start, recover.",

@@ -16,7 +16,7 @@ import penstock.client.Gateway
 import penstock.commit.{Changes, WorkerPools, Workers}
 import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 import penstock.commit.executor._
-import penstock.observe.BatchRecords
+import penstock.observe.{BatchRecords, PlanNotes}
 import penstock.wire.Json
 
 /**
@@ -46,6 +46,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   private[commit] val appender = new Appender(this)
   val rides = new StateRides
   val batches = new BatchRecords
+  val planNotes = new PlanNotes
   private val closersByRun = new ConcurrentHashMap[String, () => Unit]()
   @volatile private var watched: Option[SparkContext] = None
   @volatile private var isClosed = false
@@ -74,6 +75,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   def endRun(run: String): Unit = {
     releases.close(run)
     Option(closersByRun.remove(run)).foreach(_())
+    planNotes.forgetRun(run)
     forgetRun(run)
   }
 
@@ -101,6 +103,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     "bytes of state" -> heldState.heldBytes,
     "runs with an appender" -> appender.runs.size.toLong,
     "batches remembered" -> batches.size.toLong,
+    "runs with notes" -> planNotes.size.toLong,
     "runs waited for" -> copier.runs.size.toLong,
     "runs known" -> news.runs.size.toLong,
     "tasks that take state along" -> rides.size.toLong,
@@ -161,6 +164,9 @@ object JvmResources {
 
   /** What Spark reported of the last batches of a query on this driver, as JSON. */
   def batchesJson(query: String): String = here.batches.json(query)
+
+  /** What rules of the plug-in say about the plan of a run on this driver, as JSON. */
+  def planNotesJson(run: String): String = here.planNotes.json(run)
 
   /** The holdings of this JVM as JSON, for tests. */
   def holdingsJson: String = {
