@@ -26,6 +26,8 @@ PHASES = {
 """Phases in Spark's progress, and their names in a ledger; further ones keep Spark's."""
 BEFORE_JOB = ("latestOffset", "walCommit", "getBatch", "queryPlanning")
 FETCH = "waiting for pages of the log (ns)"
+SCANS = ("eviction scans", "eviction scans skipped")
+"""Metrics of the plug-in: scans of state that operators have made, and those they were spared."""
 STATE_LOAD = "rocksdbLoadLatency"
 Span = tuple[float, float]
 
@@ -125,6 +127,7 @@ def ledger(record: BatchRecord) -> BatchSteps:
         "requests": record.counters.get("requests", 0),
         "request ms": record.counters.get("request ns", 0) / NS_IN_MS,
         "broadcast bytes": record.counters.get("broadcast bytes", 0),
+        **{name: sum(task.metrics.get(name, 0.0) for task in record.tasks) for name in SCANS},
     }
     return BatchSteps(
         progress.batch_id,

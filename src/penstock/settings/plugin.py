@@ -104,6 +104,13 @@ BATCH_SWITCHES = Setting(
     "listed [below](#sparks-own-for-shorter-batches)",
     None, True,
 )  # fmt: skip
+EVICTION = Setting(
+    f"{PREFIX}eviction",
+    "`skip`: a scan of state for rows that the watermark has passed is not made where the store "
+    "knows that there are none ([docs/eviction.md](eviction.md)). `spark`: made in every batch, as "
+    "Spark does",
+    None, "skip", choices=("skip", "spark"),
+)  # fmt: skip
 SCHEDULE = Setting(
     f"{PREFIX}schedule",
     "whose tasks run first among queries with a deadline. "
@@ -190,6 +197,7 @@ SESSION_SETTINGS = (
     COMMIT_PAUSE_COMPACTION,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
+    EVICTION,
     DEADLINE,
     DEADLINE_FROM,
     POLICY,

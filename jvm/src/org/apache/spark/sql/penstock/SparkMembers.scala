@@ -12,8 +12,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, StreamExecution}
 import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
-import org.apache.spark.sql.execution.streaming.state.RocksDB
-import org.rocksdb.{RocksDB => NativeRocksDB, Statistics}
+import org.apache.spark.sql.execution.streaming.state.{ColumnFamilyInfo, RocksDB}
+import org.rocksdb.{ReadOptions, RocksDB => NativeRocksDB, Statistics}
 
 import penstock.{BadCall, Version}
 
@@ -59,6 +59,15 @@ object SparkMembers {
     classOf[RocksDB], "shouldForceSnapshot", classOf[AtomicBoolean])
   val LastSnapshotVersion =
     new SparkMethod[RocksDB, Long](classOf[RocksDB], "lastSnapshotVersion", java.lang.Long.TYPE)
+
+  /**
+   * The families of a store and the options of its look-ups: scans for eviction pass RocksDB's cache
+   * by them. Where they are missing, these scans go through the cache.
+   */
+  val ColumnFamilies = new SparkField[RocksDB, JMap[String, ColumnFamilyInfo]](
+    classOf[RocksDB], "colFamilyNameToInfoMap", classOf[JMap[_, _]])
+  val StoreReadOptions =
+    new SparkField[RocksDB, ReadOptions](classOf[RocksDB], "readOptions", classOf[ReadOptions])
 
   /**
    * Which file each property of a Hadoop configuration came from. Of Hadoop and not of Spark, and
