@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     from penstock.client import Appended, Client, Consumed, Consumer, Followed, Stream
     from penstock.client.default import append, connect, consume, create, follow, read
     from penstock.observe.batch_ledger import BatchSteps
+    from penstock.observe.plan_notes import PlanNote
     from penstock.spark.outputs import Outputs
-    from penstock.spark.session import attach, batch_steps, commit_steps, session, verify
+    from penstock.spark.session import (
+        attach,
+        batch_steps,
+        commit_steps,
+        plan_notes,
+        session,
+        verify,
+    )
 
     __version__: str
 
@@ -34,6 +42,7 @@ __all__ = [
     "Followed",
     "Outputs",
     "PenstockError",
+    "PlanNote",
     "Stream",
     "TryAgain",
     "append",
@@ -44,6 +53,7 @@ __all__ = [
     "consume",
     "create",
     "follow",
+    "plan_notes",
     "read",
     "session",
     "verify",
@@ -57,7 +67,10 @@ _FOUND_IN = {
     "penstock.client.default": ("append", "connect", "consume", "create", "follow", "read"),
     "penstock.spark.outputs": ("Outputs",),
     "penstock.observe.batch_ledger": ("BatchSteps",),
-    "penstock.spark.session": ("attach", "batch_steps", "commit_steps", "session", "verify"),
+    "penstock.observe.plan_notes": ("PlanNote",),
+    "penstock.spark.session": (
+        *("attach", "batch_steps", "commit_steps", "plan_notes", "session", "verify"),
+    ),
 }
 
 

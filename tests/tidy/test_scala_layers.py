@@ -12,8 +12,9 @@ import pytest
 from support.sources import ROOT, scala_files, short
 
 SOURCES = ROOT / "jvm" / "src"
-# In package `penstock` itself: what Spark is told to load by name; the rest there is for everybody.
-ENTRIES = {"PenstockExtensions", "PenstockPlugin", "PenstockProvider"}
+# In package `penstock` itself: what Spark is told to load by name, and the list of our rules on its
+# plans; the rest there is for everybody.
+ENTRIES = {"PenstockExtensions", "PenstockPlugin", "PenstockProvider", "PlanRules"}
 
 IN_SPARK = "org.apache.spark.sql."
 # Packages of Spark's own, in which some classes are ours.

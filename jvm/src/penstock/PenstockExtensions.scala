@@ -4,20 +4,16 @@ package penstock
 
 import org.apache.spark.sql.penstock.SparkMembers
 import org.apache.spark.sql.penstock.admission.AdmissionRule
-import org.apache.spark.sql.penstock.gate.GateRule
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.execution.ColumnarRule
 
 /**
- * What the plug-in adds to Spark's planner: the gate of sinks outside the log, and admission for the
- * sources of queries with a deadline or a policy.
+ * What the plug-in adds to Spark's planner: its rules on physical plans, and admission for the sources
+ * of queries with a deadline or a policy.
  */
 final class PenstockExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     SparkMembers.check()
     extensions.injectPostHocResolutionRule(_ => AdmissionRule)
-    extensions.injectColumnar(_ => new ColumnarRule {
-      override def preColumnarTransitions = GateRule
-    })
+    extensions.injectColumnar(_ => PlanRules)
   }
 }

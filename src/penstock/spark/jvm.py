@@ -77,6 +77,15 @@ def batch_records(query_id: str) -> str:
         raise
 
 
+def plan_notes(run_id: str) -> str:
+    """Notes of the plug-in's rules on the plan of a run, as its JSON."""
+    try:
+        return _call_static(RESOURCES_CLASS, "planNotesJson", run_id)
+    except Py4JJavaError:
+        check_loaded("call penstock.session() or penstock.attach() before Spark is started")
+        raise
+
+
 def _call_static(class_name: str, method: str, *arguments: str) -> str:
     """Answer of a static method of the plug-in that takes texts."""
     gateway: Any = SparkContext._gateway

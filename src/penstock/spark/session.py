@@ -15,6 +15,7 @@ from penstock.client.address import Address
 from penstock.client.client import Client
 from penstock.errors import BadCall, TryAgain
 from penstock.observe.batch_ledger import BatchSteps, ledgers
+from penstock.observe.plan_notes import PlanNote, notes_in
 from penstock.settings import plugin
 from penstock.settings.switches import switches_for
 from penstock.spark import server_process
@@ -215,6 +216,21 @@ def batch_steps(query: StreamingQuery) -> list[BatchSteps]:
     if not jvm.is_running():
         raise BadCall("no Spark runs in this process; start a query first", code="no_plug_in")
     return ledgers(jvm.batch_records(str(query.id)))
+
+
+def plan_notes(query: StreamingQuery) -> list[PlanNote]:
+    """Notes on the plan of a running query: what the plug-in's rules changed or left to Spark.
+
+    One for each rule and stateful operator that it has looked at, by rule and operator. Empty
+    before the first batch is planned and for a query that has stopped. Raises BadCall where the
+    query is not one of a JVM with the plug-in.
+    """
+    need_pyspark()
+    from penstock.spark import jvm
+
+    if not jvm.is_running():
+        raise BadCall("no Spark runs in this process; start a query first", code="no_plug_in")
+    return notes_in(jvm.plan_notes(str(query.runId)))
 
 
 def _server(

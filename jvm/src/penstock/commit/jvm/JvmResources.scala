@@ -16,7 +16,7 @@ import penstock.client.Gateway
 import penstock.commit.{Changes, WorkerPools, Workers}
 import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 import penstock.commit.executor._
-import penstock.observe.BatchRecords
+import penstock.observe.{BatchRecords, PlanNotes}
 import penstock.wire.Json
 
 /**
@@ -45,6 +45,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val copier = new Copier(this)
   private[commit] val appender = new Appender(this)
   val batches = new BatchRecords
+  val planNotes = new PlanNotes
   private val closersByRun = new ConcurrentHashMap[String, () => Unit]()
   @volatile private var watched: Option[SparkContext] = None
   @volatile private var isClosed = false
@@ -73,6 +74,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   def endRun(run: String): Unit = {
     releases.close(run)
     Option(closersByRun.remove(run)).foreach(_())
+    planNotes.forgetRun(run)
     forgetRun(run)
   }
 
@@ -100,6 +102,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     "bytes of state" -> heldState.heldBytes,
     "runs with an appender" -> appender.runs.size.toLong,
     "batches remembered" -> batches.size.toLong,
+    "runs with notes" -> planNotes.size.toLong,
     "runs waited for" -> copier.runs.size.toLong,
     "runs known" -> news.runs.size.toLong,
     "open questions" -> openQuestions.size.toLong)
@@ -159,6 +162,9 @@ object JvmResources {
 
   /** What Spark reported of the last batches of a query on this driver, as JSON. */
   def batchesJson(query: String): String = here.batches.json(query)
+
+  /** What rules of the plug-in say about the plan of a run on this driver, as JSON. */
+  def planNotesJson(run: String): String = here.planNotes.json(run)
 
   /** The holdings of this JVM as JSON, for tests. */
   def holdingsJson: String = {

@@ -1,0 +1,23 @@
+// Scala because: Spark's planner applies rules of its own type to the plan of every batch.
+package penstock
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.penstock.gate.GateRule
+
+/**
+ * The rules of the plug-in on a physical plan, in their order. Spark applies them when exchanges
+ * are in their places and operators have their ids, and before it makes code of the plan.
+ *
+ *   1. The gate comes last: it stands at the root and must see the plan that is run.
+ */
+private[penstock] object PlanRules extends ColumnarRule {
+  private val inOrder: Seq[Rule[SparkPlan]] = Seq(GateRule)
+
+  override def preColumnarTransitions: Rule[SparkPlan] = AllInOrder
+
+  private object AllInOrder extends Rule[SparkPlan] {
+    override def apply(plan: SparkPlan): SparkPlan =
+      inOrder.foldLeft(plan)((changed, rule) => rule(changed))
+  }
+}
