@@ -56,7 +56,7 @@ MAY_IMPORT = {
     "source": {*BASE, "client", "spark", "query", "observe", "admission"},
     "sink": {*BASE, "client", "spark", "query"},
     "spark.state": {"words", "settings", "spark", "eviction", "checkpoint.location", *COMMIT},
-    "spark.eviction": {"settings", "eviction", "spark", "spark.state"},
+    "spark.eviction": {"settings", "eviction", "spark", "spark.state", "commit.jvm"},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
     "spark.admission": {*BASE, "spark", "admission"},
     "checkpoint": {

@@ -3,16 +3,18 @@ package penstock
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.penstock.eviction.EvictionRule
 import org.apache.spark.sql.penstock.gate.GateRule
 
 /**
  * The rules of the plug-in on a physical plan, in their order. Spark applies them when exchanges
  * are in their places and operators have their ids, and before it makes code of the plan.
  *
- *   1. The gate comes last: it stands at the root and must see the plan that is run.
+ *   1. Eviction stands above the operators whose scans it declares.
+ *   2. The gate comes last: it stands at the root and must see the plan that is run.
  */
 private[penstock] object PlanRules extends ColumnarRule {
-  private val inOrder: Seq[Rule[SparkPlan]] = Seq(GateRule)
+  private val inOrder: Seq[Rule[SparkPlan]] = Seq(EvictionRule, GateRule)
 
   override def preColumnarTransitions: Rule[SparkPlan] = AllInOrder
 

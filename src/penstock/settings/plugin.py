@@ -104,6 +104,13 @@ BATCH_SWITCHES = Setting(
     "listed [below](#sparks-own-for-shorter-batches)",
     None, True,
 )  # fmt: skip
+BATCH_WATERMARK = Setting(
+    f"{PREFIX}batch.watermark",
+    "`handed`: code that Spark generates to compare event times with the watermark is handed the "
+    "watermark, and compiled once. `spark`: the watermark is written into the code, which Spark "
+    "compiles anew whenever it has moved",
+    None, "handed", choices=("handed", "spark"),
+)  # fmt: skip
 EVICTION = Setting(
     f"{PREFIX}eviction",
     "`skip`: a scan of state for rows that the watermark has passed is not made where the store "
@@ -197,6 +204,7 @@ SESSION_SETTINGS = (
     COMMIT_PAUSE_COMPACTION,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
+    BATCH_WATERMARK,
     EVICTION,
     DEADLINE,
     DEADLINE_FROM,

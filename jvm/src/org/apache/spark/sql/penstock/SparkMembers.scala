@@ -10,6 +10,10 @@ import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.streaming.operators.stateful.{BaseStreamingDeduplicateExec, StateStoreSaveExec}
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates
 import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, StreamExecution}
 import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
 import org.apache.spark.sql.execution.streaming.state.{ColumnFamilyInfo, RocksDB}
@@ -70,11 +74,27 @@ object SparkMembers {
     new SparkField[RocksDB, ReadOptions](classOf[RocksDB], "readOptions", classOf[ReadOptions])
 
   /**
+   * What operators compare event times with: the watermark in it is handed to generated code. Where
+   * they are missing, Spark compiles the code of each batch anew.
+   */
+  val SaveLate = watermarkField(classOf[StateStoreSaveExec], "watermarkExpressionForLateEvents")
+  val SaveEvicted = watermarkField(classOf[StateStoreSaveExec], "watermarkExpressionForEviction")
+  val DeduplicateLate =
+    watermarkField(classOf[BaseStreamingDeduplicateExec], "watermarkExpressionForLateEvents")
+  val JoinEvicted = new SparkField[StreamingSymmetricHashJoinExec, JoinStateWatermarkPredicates](
+    classOf[StreamingSymmetricHashJoinExec],
+    "stateWatermarkPredicates",
+    classOf[JoinStateWatermarkPredicates])
+
+  /**
    * Which file each property of a Hadoop configuration came from. Of Hadoop and not of Spark, and
    * only ever emptied to save time: where it is missing, nothing is refused.
    */
   val ConfigurationSources = new SparkField[Configuration, JMap[String, Array[String]]](
     classOf[Configuration], "updatingResource", classOf[JMap[_, _]])
+
+  private def watermarkField[A](owner: Class[A], name: String): SparkField[A, Option[Expression]] =
+    new SparkField[A, Option[Expression]](owner, name, classOf[Option[_]])
 
   private val all: Seq[SparkMember] = Seq(
     FileSinkLog, FileCleaner, ListedFiles, FilesAvailableNow, ProgressLock, ProgressCondition,
@@ -122,6 +142,9 @@ final class SparkField[A, B](owner: Class[A], name: String, expected: Class[_])
 
   /** None where this version lacks the field, or keeps nothing in it. */
   def ifAny(instance: A): Option[B] = Try(of(instance)).toOption.flatMap(Option(_))
+
+  /** False where this version lacks the field: then nothing is set. */
+  def setIfAny(instance: A, value: B): Boolean = Try(member.set(instance, value)).isSuccess
 }
 
 final class SparkMethod[A, B](owner: Class[A], name: String, expected: Class[_])
