@@ -69,7 +69,15 @@ MAY_IMPORT = {
         *COMMIT,
         *("client", "schedule", "source", "sink", "spark", "spark.scheduler"),
     },
-    "entry": {*BASE, "client", "spark", "spark.gate", "spark.admission", "spark.eviction", "plugin"},
+    "entry": {
+        *BASE,
+        "client",
+        "spark",
+        "spark.gate",
+        "spark.admission",
+        "spark.eviction",
+        "plugin",
+    },
     "testing": {*BASE, "commit", "commit.driver", "eviction", "schedule", "spark.scheduler"},
 }
 

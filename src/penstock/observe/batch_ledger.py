@@ -122,6 +122,7 @@ def ledger(record: BatchRecord) -> BatchSteps:
     trigger_ms = progress.duration_ms.get(WHOLE, 0.0)
     counters: dict[str, float] = {
         "tasks": len(record.tasks),
+        "compilations": record.counters.get("compilations", 0),
         "compile ms": record.counters.get("compile ns", 0) / NS_IN_MS,
         "gc ms": record.counters.get("gc ms", 0),
         "requests": record.counters.get("requests", 0),

@@ -1,4 +1,4 @@
-// Scala because: every row that a task writes to a state store passes it.
+// Scala because: a task's writes, removals and scans of a state store each call it, row by row.
 package org.apache.spark.sql.execution.streaming.state
 
 import java.util.Arrays
