@@ -65,6 +65,11 @@ def test_answers_and_state_are_sparks_and_scans_are_made_only_to_remove_rows(
     busy = [batch for batch in with_ours if ours.driven.removed(batch)]
     assert busy, "the test wants batches in which rows expire"
     assert all(counted[batch][0] > 0 for batch in busy)
+    if case.ours is not None:
+        attempts = [
+            max(d.driven.ledgers[b].counters["tasks"] for b in busy) for d in (ours, theirs)
+        ]
+        assert attempts[0] > attempts[1], "the test wants tasks that fail once they have evicted"
     assert ours.driven.notes == {
         f"spares {case.scans} scans per partition where no row has expired"
     }

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -58,17 +57,20 @@ def per_window(frame: DataFrame) -> DataFrame:
     )
 
 
-@f.udf("bigint")
-def failing_once(last: int) -> int:
-    """Fails the first attempt of the tasks that come to a window with rows of the second commit."""
-    context = TaskContext.get()
-    if last >= 100 and context is not None and context.attemptNumber() == 0:
-        raise RuntimeError("planted")
-    return last
-
-
 def per_window_failing(frame: DataFrame) -> DataFrame:
-    return per_window(frame).withColumn("last", failing_once("last"))
+    """The same, failing the first attempt of the tasks that come to rows of the second commit."""
+
+    # Without types: Spark would take them for those of an Arrow function.
+    def failing_once(last):  # type: ignore[no-untyped-def]
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if last >= 100 and context is not None and context.attemptNumber() == 0:
+            raise RuntimeError("planted")
+        return last
+
+    failing = f.udf(failing_once, "bigint", useArrow=False)
+    return per_window(frame).withColumn("last", failing("last"))
 
 
 def per_second(frame: DataFrame) -> DataFrame:

@@ -10,6 +10,7 @@ import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.streaming.operators.stateful.{BaseStreamingDeduplicateExec, StateStoreSaveExec}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
@@ -26,7 +27,7 @@ import penstock.{BadCall, Version}
  * for all of them when a session or an executor starts, because another version of Spark may lack
  * one that a query needs only hours later.
  */
-object SparkMembers {
+object SparkMembers extends Logging {
 
   /** Where a file sink keeps its log: nothing else tells. */
   val FileSinkLog = new SparkField[FileStreamSink, FileStreamSinkLog](
@@ -100,7 +101,21 @@ object SparkMembers {
     FileSinkLog, FileCleaner, ListedFiles, FilesAvailableNow, ProgressLock, ProgressCondition,
     NativeStore, NativeStatistics, SnapshotForced, LastSnapshotVersion)
 
-  private lazy val checked: Unit = all.foreach(_.check())
+  /** Those that only save time, with what is lost without them. */
+  private val optional: Seq[(SparkMember, String)] = Seq(
+    ColumnFamilies -> "scans for eviction of joins go through RocksDB's cache",
+    StoreReadOptions -> "look-ups for eviction go through RocksDB's cache",
+    SaveLate -> Recompiled, SaveEvicted -> Recompiled, DeduplicateLate -> Recompiled,
+    JoinEvicted -> Recompiled)
+
+  private def Recompiled = "code that compares event times is compiled anew when a watermark moves"
+
+  private lazy val checked: Unit = {
+    all.foreach(_.check())
+    for ((member, lost) <- optional if !member.isThere) {
+      logWarning(s"Spark $SPARK_VERSION has no $member: $lost. Nothing else differs")
+    }
+  }
 
   /** Throws BadCall, which names the version of Spark, if it lacks one of them. */
   def check(): Unit = checked
@@ -128,6 +143,10 @@ sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, e
   }
 
   def check(): Unit = { member; () }
+
+  def isThere: Boolean = Try(check()).isSuccess
+
+  override def toString: String = s"$kind $name of class ${owner.getName}"
 }
 
 final class SparkField[A, B](owner: Class[A], name: String, expected: Class[_])

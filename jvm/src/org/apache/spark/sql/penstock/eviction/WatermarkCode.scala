@@ -3,7 +3,7 @@ package org.apache.spark.sql.penstock.eviction
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, LeafExpression, LessThanOrEqual, Literal}
-import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, EmptyBlock, ExprCode, FalseLiteral, JavaCode}
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, JavaCode}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.operators.stateful.{BaseStreamingDeduplicateExec, StateStoreSaveExec}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
@@ -24,10 +24,7 @@ private[sql] final case class HandedLong(number: Long) extends LeafExpression {
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
     val handed = ctx.addReferenceObj("watermark", java.lang.Long.valueOf(number), "java.lang.Long")
-    ev.copy(
-      code = EmptyBlock,
-      isNull = FalseLiteral,
-      value = JavaCode.expression(s"$handed.longValue()", LongType))
+    ExprCode.forNonNullValue(JavaCode.expression(s"$handed.longValue()", LongType))
   }
 
   override def toString: String = number.toString
