@@ -125,7 +125,10 @@ def start(
 
 
 def batch_ms(side: Side, run: Run) -> float:
-    """The median of the batches with rows, without the one that fills the state and the warm-up."""
+    """The median of the batches with rows, without the one that fills the state and the warm-up.
+
+    The question how far a batch may read is held until its rows come, so it is no part of one.
+    """
     with_rows = [p for p in side.query.recentProgress if p["numInputRows"]]
     measured = with_rows[1 + run.warm_up :]
     if len(measured) < run.batches:
@@ -134,7 +137,8 @@ def batch_ms(side: Side, run: Run) -> float:
             code="too_few_batches",
         )
     side.measured = [int(p["batchId"]) for p in measured]
-    return median([float(p["durationMs"]["triggerExecution"]) for p in measured]) or 0.0
+    durations = [p["durationMs"] for p in measured]
+    return median([float(d["triggerExecution"] - d["latestOffset"]) for d in durations]) or 0.0
 
 
 def check_scans(side: Side) -> None:
