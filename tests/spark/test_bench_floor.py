@@ -17,7 +17,9 @@ from support.sources import ROOT
 
 pytestmark = pytest.mark.spark
 
-SMALL = floor.Size(repeats=1, batches=4, warm_up=2, fetch_mb=8)
+SMALL = floor.Size(
+    repeats=1, batches=4, warm_up=2, fetch_mb=8, auctions=2_000, evict_batches=3, evict_warm_up=1
+)
 
 
 def test_every_run_answers_and_the_figures_are_those_of_the_runs(tmp_path: Path) -> None:
@@ -27,7 +29,7 @@ def test_every_run_answers_and_the_figures_are_those_of_the_runs(tmp_path: Path)
     assert run(floor.SUITE, SMALL, tmp_path, told.append, Outlet(Console(file=shown), path))
     written = json.loads(path.read_text())
     runs = {record["system"]: record for record in written["runs"]}
-    assert list(runs) == ["fill", "spark", "spark+switches", "penstock", "append", "fetch"]
+    assert list(runs) == ["fill", "spark", "spark+switches", "penstock", "evict", "append", "fetch"]
     assert len(told) == floor.steps(SMALL) == len(written["runs"])
     figures = written["figures"]
     added = runs["penstock"]["trigger_ms_p50"] - runs["spark"]["trigger_ms_p50"]
@@ -43,6 +45,11 @@ def test_every_run_answers_and_the_figures_are_those_of_the_runs(tmp_path: Path)
         "headline.requests_per_batch": pytest.approx(runs["penstock"]["requests"], abs=1e-3),
         "headline.visible_after_batch_ms_p50": pytest.approx(
             runs["penstock"]["visible_ms_p50"], abs=1e-3
+        ),
+        "evict.spark_ms_p50": pytest.approx(runs["evict"]["evict_spark_ms_p50"], abs=1e-3),
+        "evict.ours_ms_p50": pytest.approx(runs["evict"]["evict_ours_ms_p50"], abs=1e-3),
+        "evict.batch_ratio": pytest.approx(
+            runs["evict"]["evict_spark_ms_p50"] / runs["evict"]["evict_ours_ms_p50"], abs=1e-3
         ),
         "append_ms_p50": pytest.approx(runs["append"]["append_ms_p50"], abs=1e-3),
         "fetch_mb_per_s": pytest.approx(runs["fetch"]["fetch_mb_per_s"], abs=1e-3),

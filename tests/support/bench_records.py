@@ -77,6 +77,12 @@ def floor_runs(spark: list[float], ours: list[float]) -> list[dict[str, Any]]:
             },
             {"system": "spark", "repeat": repeat, "trigger_ms_p50": their, "phases_ms": phases},
             {"system": "spark+switches", "repeat": repeat, "trigger_ms_p50": their - 5},
+            {
+                "system": "evict",
+                "repeat": repeat,
+                "evict_spark_ms_p50": 600.0,
+                "evict_ours_ms_p50": 120.0,
+            },
             {"system": "append", "repeat": repeat, "append_ms_p50": 2.0 + repeat},
             {"system": "fetch", "repeat": repeat, "fetch_mb_per_s": 300.0 + repeat},
         ]

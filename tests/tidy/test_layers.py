@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "observe": WORDS,
     "commit": WORDS,
     "schedule": WORDS,
+    "eviction": WORDS,
     "simulate": {*WORDS, "model", "admission", "schedule"},
     "testing": WORDS,
 }

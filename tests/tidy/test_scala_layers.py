@@ -27,6 +27,7 @@ PACKAGES = {
     f"{IN_SPARK}penstock.admission": "spark.admission",
     f"{IN_SPARK}penstock.gate": "spark.gate",
     f"{IN_SPARK}penstock.windows": "spark.windows",
+    f"{IN_SPARK}penstock.eviction": "spark.eviction",
     **SHARED,
 }
 
@@ -42,7 +43,8 @@ MAY_IMPORT = {
     "schedule": {"words", "settings"},
     "spark.scheduler": {"schedule"},
     "checkpoint.location": {"words", "settings"},
-    "observe": {"client", "wire"},
+    "eviction": {"words"},
+    "observe": {"client", "eviction", "wire"},
     "commit": {"words", "settings"},
     "commit.channel": {"commit", "wire"},
     "commit.driver": {*BASE, "commit", "commit.channel"},
@@ -54,7 +56,8 @@ MAY_IMPORT = {
     "admission": {*BASE, "client", "spark", "query", "observe", "commit.jvm"},
     "source": {*BASE, "client", "spark", "query", "observe", "admission"},
     "sink": {*BASE, "client", "spark", "query", "commit.executor", "commit.jvm"},
-    "spark.state": {"words", "settings", "spark", "checkpoint.location", *COMMIT},
+    "spark.state": {"words", "settings", "spark", "eviction", "checkpoint.location", *COMMIT},
+    "spark.eviction": {"settings", "eviction", "spark", "spark.state", "commit.jvm"},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
     "spark.windows": {"settings", "spark", "observe", "commit.jvm"},
     "spark.admission": {*BASE, "spark", "admission"},
@@ -68,8 +71,12 @@ MAY_IMPORT = {
         *COMMIT,
         *("client", "schedule", "source", "sink", "spark", "spark.scheduler"),
     },
-    "entry": {*BASE, "client", "spark", "spark.gate", "spark.windows", "spark.admission", "plugin"},
-    "testing": {*BASE, "commit", "commit.driver", "schedule", "spark.scheduler"},
+    "entry": {
+        *BASE,
+        *("client", "plugin", "spark", "spark.gate"),
+        *("spark.admission", "spark.eviction", "spark.windows"),
+    },
+    "testing": {*BASE, "commit", "commit.driver", "eviction", "schedule", "spark.scheduler"},
 }
 
 

@@ -3,6 +3,7 @@ package penstock
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.penstock.eviction.EvictionRule
 import org.apache.spark.sql.penstock.gate.GateRule
 import org.apache.spark.sql.penstock.windows.PaneRule
 
@@ -11,10 +12,11 @@ import org.apache.spark.sql.penstock.windows.PaneRule
  * are in their places and operators have their ids, and before it makes code of the plan.
  *
  *   1. Panes come first: they change what is below a shuffle, and others look at what is there.
- *   2. The gate comes last: it stands at the root and must see the plan that is run.
+ *   2. Eviction stands above the operators whose scans it declares.
+ *   3. The gate comes last: it stands at the root and must see the plan that is run.
  */
 private[penstock] object PlanRules extends ColumnarRule {
-  private val inOrder: Seq[Rule[SparkPlan]] = Seq(PaneRule, GateRule)
+  private val inOrder: Seq[Rule[SparkPlan]] = Seq(PaneRule, EvictionRule, GateRule)
 
   override def preColumnarTransitions: Rule[SparkPlan] = AllInOrder
 

@@ -26,6 +26,8 @@ PHASES = {
 """Phases in Spark's progress, and their names in a ledger; further ones keep Spark's."""
 BEFORE_JOB = ("latestOffset", "walCommit", "getBatch", "queryPlanning")
 FETCH = "waiting for pages of the log (ns)"
+SCANS = ("eviction scans", "eviction scans skipped")
+"""Metrics of the plug-in: scans of state that operators have made, and those they were spared."""
 STATE_LOAD = "rocksdbLoadLatency"
 Span = tuple[float, float]
 
@@ -120,11 +122,13 @@ def ledger(record: BatchRecord) -> BatchSteps:
     trigger_ms = progress.duration_ms.get(WHOLE, 0.0)
     counters: dict[str, float] = {
         "tasks": len(record.tasks),
+        "compilations": record.counters.get("compilations", 0),
         "compile ms": record.counters.get("compile ns", 0) / NS_IN_MS,
         "gc ms": record.counters.get("gc ms", 0),
         "requests": record.counters.get("requests", 0),
         "request ms": record.counters.get("request ns", 0) / NS_IN_MS,
         "broadcast bytes": record.counters.get("broadcast bytes", 0),
+        **{name: sum(task.metrics.get(name, 0.0) for task in record.tasks) for name in SCANS},
     }
     return BatchSteps(
         progress.batch_id,

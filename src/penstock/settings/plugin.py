@@ -111,6 +111,20 @@ BATCH_SWITCHES = Setting(
     "listed [below](#sparks-own-for-shorter-batches)",
     None, True,
 )  # fmt: skip
+BATCH_WATERMARK = Setting(
+    f"{PREFIX}batch.watermark",
+    "`handed`: code that Spark generates to compare event times with the watermark is handed the "
+    "watermark, and compiled once. `spark`: the watermark is written into the code, which Spark "
+    "compiles anew whenever it has moved",
+    None, "handed", choices=("handed", "spark"),
+)  # fmt: skip
+EVICTION = Setting(
+    f"{PREFIX}eviction",
+    "`skip`: a scan of state for rows that the watermark has passed is not made where the store "
+    "knows that there are none ([docs/eviction.md](eviction.md)). `spark`: made in every batch, as "
+    "Spark does",
+    None, "skip", choices=("skip", "spark"),
+)  # fmt: skip
 SCHEDULE = Setting(
     f"{PREFIX}schedule",
     "whose tasks run first among queries with a deadline. "
@@ -206,6 +220,8 @@ SESSION_SETTINGS = (
     INLINE_BYTES,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
+    BATCH_WATERMARK,
+    EVICTION,
     DEADLINE,
     DEADLINE_FROM,
     POLICY,

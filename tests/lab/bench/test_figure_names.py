@@ -42,6 +42,9 @@ def test_names_of_floor() -> None:
         "headline.ledger_explained",
         "headline.requests_per_batch",
         "headline.visible_after_batch_ms_p50",
+        "evict.spark_ms_p50",
+        "evict.ours_ms_p50",
+        "evict.batch_ratio",
         "append_ms_p50",
         "fetch_mb_per_s",
     }

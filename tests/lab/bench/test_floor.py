@@ -33,12 +33,13 @@ def test_what_is_added_is_compared_within_each_repeat() -> None:
     assert list(found["headline.over_spark_ms"].repeats) == [30, 40, 60]
     assert found["spark_ms_p50"].value == 110
     assert found["penstock_ms_p50"].value == 150
+    assert found["evict.batch_ratio"].value == 5
     assert found["append_ms_p50"].value == 3.0
     assert found["fetch_mb_per_s"].value == 301.0
 
 
 def test_a_suite_cut_short_has_the_figures_it_came_to() -> None:
-    records = floor_runs([100, 110], [130, 150])[:6]
+    records = floor_runs([100, 110], [130, 150])[:7]
     figures = {figure.name: figure for figure in floor.figures(floor.FULL, records)}
     assert list(figures["penstock_ms_p50"].repeats) == [130, 150]
     assert list(figures["headline.over_spark_ms"].repeats) == [30]
@@ -67,8 +68,8 @@ def test_the_systems_take_turns_and_each_run_has_a_folder_of_its_own(
     Trial(floor.SUITE, size, tmp_path, told.append).execute()
     assert [system for system, _ in asked] == [
         "fill",
-        *("spark", "spark+switches", "penstock", "append", "fetch"),
-        *("spark+switches", "penstock", "spark", "append", "fetch"),
+        *("spark", "spark+switches", "penstock", "evict", "append", "fetch"),
+        *("spark+switches", "penstock", "spark", "evict", "append", "fetch"),
     ]
     assert len({folder for system, folder in asked if system in ("spark", "penstock")}) == 4
     assert len(told) == floor.steps(size)

@@ -32,10 +32,11 @@ RECORD = {
          "deserialise_ms": 4, "run_ms": 17, "result_ms": 1, "shuffle_write_ns": 2_000_000,
          "metrics": {"waiting for pages of the log (ns)": 5_000_000}},
         {"stage": 1, "launched_ms": BEGIN_MS + 66, "finished_ms": BEGIN_MS + 108,
-         "deserialise_ms": 3, "run_ms": 36, "result_ms": 1,},
+         "deserialise_ms": 3, "run_ms": 36, "result_ms": 1,
+         "metrics": {"eviction scans": 1, "eviction scans skipped": 3}},
     ],
-    "counters": {"compile ns": 1_500_000, "gc ms": 2, "requests": 9, "request ns": 20_000_000,
-                 "broadcast bytes": 40_000, "append ns": 4_500_000},
+    "counters": {"compile ns": 1_500_000, "compilations": 2, "gc ms": 2, "requests": 9,
+                 "request ns": 20_000_000, "broadcast bytes": 40_000, "append ns": 4_500_000},
 }  # fmt: skip
 
 
@@ -80,14 +81,17 @@ def test_the_time_of_tasks_is_split_by_what_spark_and_we_measure_in_them() -> No
     }
 
 
-def test_counters_are_those_of_the_jvm() -> None:
+def test_counters_are_those_of_the_jvm_and_the_scans_those_of_the_tasks() -> None:
     assert steps_of().counters == {
         "tasks": 2,
+        "compilations": 2,
         "compile ms": 1.5,
         "gc ms": 2,
         "requests": 9,
         "request ms": 20,
         "broadcast bytes": 40_000,
+        "eviction scans": 1,
+        "eviction scans skipped": 3,
     }
 
 

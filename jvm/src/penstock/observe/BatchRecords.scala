@@ -13,6 +13,7 @@ import org.apache.spark.sql.streaming.StreamingQueryListener.{
 }
 import org.apache.spark.storage.BroadcastBlockId
 
+import penstock.eviction.ScanNames
 import penstock.wire.Json
 
 /**
@@ -136,6 +137,9 @@ private object BatchRecords {
   /** Of each query. */
   val BatchesKept = 200
 
+  /** The metrics of tasks that are kept. */
+  val Reported: Set[String] = Set(FetchTime.Description, ScanNames.Skipped, ScanNames.Made)
+
   final case class Job(startedMs: Long, var endedMs: Long = 0)
   final case class Stage(id: Int, submittedMs: Long, completedMs: Long)
 
@@ -192,7 +196,7 @@ private object BatchRecords {
     val named = task.putObject("metrics")
     for {
       metric <- info.accumulables
-      name <- metric.name if name == FetchTime.Description
+      name <- metric.name if Reported(name)
       update <- metric.update
       number <- update.toString.toLongOption
     } named.put(name, named.path(name).asLong() + number)

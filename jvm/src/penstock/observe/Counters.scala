@@ -5,6 +5,7 @@ import java.lang.management.ManagementFactory
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.metrics.source.CodegenMetrics
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator
 
 import penstock.client.Gateway
@@ -21,6 +22,7 @@ private[observe] object Counters {
   def now(): Counters = {
     val collectors = ManagementFactory.getGarbageCollectorMXBeans.asScala
     Counters(Seq(
+      "compilations" -> CodegenMetrics.METRIC_COMPILATION_TIME.getCount,
       "compile ns" -> CodeGenerator.compileTime,
       "gc ms" -> collectors.map(_.getCollectionTime).sum,
       "requests" -> Gateway.requests.count,

@@ -30,6 +30,18 @@ object Keys {
   /** Read where a session is made, in Python; here so that it is no unknown setting. */
   val BatchSwitches: FlagKey = new FlagKey(Prefix + "batch.switches", true, BadSetting)
 
+  /** Whether generated code is handed the watermark, or has it written into it. */
+  val BatchWatermark: ChoiceKey = choice("batch.watermark", HandedWatermark, Seq(HandedWatermark, "spark"))
+
+  /** The value of `BatchWatermark` with which code is not compiled anew for each watermark. */
+  def HandedWatermark: String = "handed"
+
+  /** Whether a scan of state that could remove nothing is made. */
+  val Eviction: ChoiceKey = choice("eviction", SkipEviction, Seq(SkipEviction, "spark"))
+
+  /** The value of `Eviction` that spares such scans. */
+  def SkipEviction: String = "skip"
+
   val Deadline: DurationKey = duration("deadline")
   val DeadlineFrom: ChoiceKey = choice("deadline.from", "arrival", Seq("arrival", "origin"))
   val Policy: ChoiceKey = new ChoiceKey(
@@ -68,7 +80,8 @@ object Keys {
   val all: Seq[Key[_]] = ofConnection ++ ofTerms ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
     CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, InlineBytes, BatchHadoopConf,
-    BatchSwitches, Schedule, Windows, CheckpointFileManager, LocalDir, LocalMaxBytes)
+    BatchSwitches, BatchWatermark, Eviction, Schedule, Windows, CheckpointFileManager, LocalDir,
+    LocalMaxBytes)
 
   /** The name of a setting of the connection or of the terms as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)

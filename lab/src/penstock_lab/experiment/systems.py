@@ -21,6 +21,8 @@ MODE_KEY = "spark.penstock.commit.mode"
 SPARKS_BATCH = {
     "spark.penstock.batch.switches": "false",
     "spark.penstock.batch.hadoopConf": "spark",
+    "spark.penstock.batch.watermark": "spark",
+    "spark.penstock.eviction": "spark",
 }
 """Batches as Spark makes them, also where only the commit is compared."""
 SYNC = {MODE_KEY: "sync", **SPARKS_BATCH}

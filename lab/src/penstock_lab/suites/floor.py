@@ -22,10 +22,11 @@ from penstock_lab.experiment.suite import Suite
 from penstock_lab.experiment.table import show_figures
 from penstock_lab.experiment.turns import Step, Steps, Tell, rotated
 from penstock_lab.experiment.worker import Job
-from penstock_lab.measure import log_floor, micro_batches
+from penstock_lab.measure import evicting_batches, log_floor, micro_batches
 from penstock_lab.percentiles import median
 
 BATCH_WORKER = "penstock_lab.measure.micro_batches"
+EVICT_WORKER = "penstock_lab.measure.evicting_batches"
 LOG_WORKER = "penstock_lab.measure.log_floor"
 SYSTEMS = ("spark", "spark+switches", "penstock")
 Record: TypeAlias = dict[str, Any]
@@ -39,6 +40,9 @@ class Size(msgspec.Struct, frozen=True):
     batches: int = 100
     warm_up: int = 20
     fetch_mb: int = 512
+    auctions: int = 200_000
+    evict_batches: int = 20
+    evict_warm_up: int = 5
 
 
 QUICK = Size(repeats=3)
@@ -50,7 +54,7 @@ def plan_of(*, quick: bool = False) -> Size:
 
 
 def steps(size: Size) -> int:
-    return 1 + (len(SYSTEMS) + 2) * size.repeats
+    return 1 + (len(SYSTEMS) + 3) * size.repeats
 
 
 def runs(size: Size, folder: Path, _tell: Tell) -> Steps[Record]:
@@ -70,6 +74,18 @@ def runs(size: Size, folder: Path, _tell: Tell) -> Steps[Record]:
             job = Job(system, str(folder / f"{system}-{repeat}"), batch_options)
             words = f"micro-batches on {system}"
             yield step(size, words, repeat, worker.ask_apart, BATCH_WORKER, job)
+        evict = Job(
+            "evict",
+            str(folder / f"evict-{repeat}"),
+            {
+                "auctions": size.auctions,
+                "warm_up": size.evict_warm_up,
+                "batches": size.evict_batches,
+            },
+        )
+        yield step(
+            size, "batches with nothing to evict", repeat, worker.ask_apart, EVICT_WORKER, evict
+        )
         append = Job("append", str(folder / f"append-{repeat}"))
         yield step(size, "durable appends", repeat, worker.ask_apart, LOG_WORKER, append)
         fetch = Job("fetch", str(fetched))
@@ -94,6 +110,8 @@ def settings(size: Size) -> dict[str, Any]:
         "partitions": micro_batches.PARTITIONS,
         "master": micro_batches.MASTER,
         "spark": micro_batches.CONF,
+        "evict_keys": evicting_batches.WINDOWS * size.auctions,
+        "evict_rows": evicting_batches.ROWS,
         "append_bytes": log_floor.APPEND_BYTES,
         "entry_bytes": log_floor.ENTRY_BYTES,
         "row_bytes": log_floor.ROW_BYTES,
@@ -110,6 +128,10 @@ def figures(size: Size, records: Sequence[Record]) -> list[Figure]:
         _by_repeat(records, "penstock", key).values()
         for key in ("explained", "requests", "visible_ms_p50")
     )
+    scanned, skipped = (
+        _by_repeat(records, "evict", f"evict_{side}_ms_p50") for side in evicting_batches.SIDES
+    )
+    spared = [scanned[repeat] / skipped[repeat] for repeat in scanned if repeat in skipped]
     appends = _by_repeat(records, "append", "append_ms_p50")
     fetches = _by_repeat(records, "fetch", "fetch_mb_per_s")
     return [
@@ -131,6 +153,12 @@ def figures(size: Size, records: Sequence[Record]) -> list[Figure]:
              requests, Goal("at most", 4)),
             ("headline.visible_after_batch_ms_p50", "ms", "end of a batch to its marker",
              visible, Goal("at most", 10)),
+            ("evict.spark_ms_p50", "ms", "batch over a million keys of state, nothing expired",
+             scanned.values(), None),
+            ("evict.ours_ms_p50", "ms", "the same without a scan for eviction",
+             skipped.values(), None),
+            ("evict.batch_ratio", "x", "the one over the other",
+             spared, Goal("at least", 4)),
             ("append_ms_p50", "ms", "durable append of 100 KB from Python",
              appends.values(), Goal("under", 3)),
             ("fetch_mb_per_s", "MB/s", "one substream into Spark",

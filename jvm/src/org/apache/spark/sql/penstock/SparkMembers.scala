@@ -10,10 +10,15 @@ import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SPARK_VERSION
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.streaming.operators.stateful.{BaseStreamingDeduplicateExec, StateStoreSaveExec}
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates
 import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, StreamExecution}
 import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
-import org.apache.spark.sql.execution.streaming.state.RocksDB
-import org.rocksdb.{RocksDB => NativeRocksDB, Statistics}
+import org.apache.spark.sql.execution.streaming.state.{ColumnFamilyInfo, RocksDB}
+import org.rocksdb.{ReadOptions, RocksDB => NativeRocksDB, Statistics}
 
 import penstock.{BadCall, Version}
 
@@ -22,7 +27,7 @@ import penstock.{BadCall, Version}
  * for all of them when a session or an executor starts, because another version of Spark may lack
  * one that a query needs only hours later.
  */
-object SparkMembers {
+object SparkMembers extends Logging {
 
   /** Where a file sink keeps its log: nothing else tells. */
   val FileSinkLog = new SparkField[FileStreamSink, FileStreamSinkLog](
@@ -61,17 +66,56 @@ object SparkMembers {
     new SparkMethod[RocksDB, Long](classOf[RocksDB], "lastSnapshotVersion", java.lang.Long.TYPE)
 
   /**
+   * The families of a store and the options of its look-ups: scans for eviction pass RocksDB's cache
+   * by them. Where they are missing, these scans go through the cache.
+   */
+  val ColumnFamilies = new SparkField[RocksDB, JMap[String, ColumnFamilyInfo]](
+    classOf[RocksDB], "colFamilyNameToInfoMap", classOf[JMap[_, _]])
+  val StoreReadOptions =
+    new SparkField[RocksDB, ReadOptions](classOf[RocksDB], "readOptions", classOf[ReadOptions])
+
+  /**
+   * What operators compare event times with: the watermark in it is handed to generated code. Where
+   * they are missing, Spark compiles the code of each batch anew.
+   */
+  val SaveLate = watermarkField(classOf[StateStoreSaveExec], "watermarkExpressionForLateEvents")
+  val SaveEvicted = watermarkField(classOf[StateStoreSaveExec], "watermarkExpressionForEviction")
+  val DeduplicateLate =
+    watermarkField(classOf[BaseStreamingDeduplicateExec], "watermarkExpressionForLateEvents")
+  val JoinEvicted = new SparkField[StreamingSymmetricHashJoinExec, JoinStateWatermarkPredicates](
+    classOf[StreamingSymmetricHashJoinExec],
+    "stateWatermarkPredicates",
+    classOf[JoinStateWatermarkPredicates])
+
+  /**
    * Which file each property of a Hadoop configuration came from. Of Hadoop and not of Spark, and
    * only ever emptied to save time: where it is missing, nothing is refused.
    */
   val ConfigurationSources = new SparkField[Configuration, JMap[String, Array[String]]](
     classOf[Configuration], "updatingResource", classOf[JMap[_, _]])
 
+  private def watermarkField[A](owner: Class[A], name: String): SparkField[A, Option[Expression]] =
+    new SparkField[A, Option[Expression]](owner, name, classOf[Option[_]])
+
   private val all: Seq[SparkMember] = Seq(
     FileSinkLog, FileCleaner, ListedFiles, FilesAvailableNow, ProgressLock, ProgressCondition,
     NativeStore, NativeStatistics, SnapshotForced, LastSnapshotVersion)
 
-  private lazy val checked: Unit = all.foreach(_.check())
+  /** Those that only save time, with what is lost without them. */
+  private val optional: Seq[(SparkMember, String)] = Seq(
+    ColumnFamilies -> "scans for eviction of joins go through RocksDB's cache",
+    StoreReadOptions -> "look-ups for eviction go through RocksDB's cache",
+    SaveLate -> Recompiled, SaveEvicted -> Recompiled, DeduplicateLate -> Recompiled,
+    JoinEvicted -> Recompiled)
+
+  private def Recompiled = "code that compares event times is compiled anew when a watermark moves"
+
+  private lazy val checked: Unit = {
+    all.foreach(_.check())
+    for ((member, lost) <- optional if !member.isThere) {
+      logWarning(s"Spark $SPARK_VERSION has no $member: $lost. Nothing else differs")
+    }
+  }
 
   /** Throws BadCall, which names the version of Spark, if it lacks one of them. */
   def check(): Unit = checked
@@ -99,6 +143,10 @@ sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, e
   }
 
   def check(): Unit = { member; () }
+
+  def isThere: Boolean = Try(check()).isSuccess
+
+  override def toString: String = s"$kind $name of class ${owner.getName}"
 }
 
 final class SparkField[A, B](owner: Class[A], name: String, expected: Class[_])
@@ -113,6 +161,9 @@ final class SparkField[A, B](owner: Class[A], name: String, expected: Class[_])
 
   /** None where this version lacks the field, or keeps nothing in it. */
   def ifAny(instance: A): Option[B] = Try(of(instance)).toOption.flatMap(Option(_))
+
+  /** False where this version lacks the field: then nothing is set. */
+  def setIfAny(instance: A, value: B): Boolean = Try(member.set(instance, value)).isSuccess
 }
 
 final class SparkMethod[A, B](owner: Class[A], name: String, expected: Class[_])

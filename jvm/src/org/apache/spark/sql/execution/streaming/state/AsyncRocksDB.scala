@@ -43,7 +43,7 @@ private[state] final class AsyncRocksDB(
     partitionId: Int,
     eventForwarder: Option[RocksDBEventForwarder],
     uniqueId: Option[String])
-    extends RocksDB(
+    extends EvictingRocksDB(
       dfsRootDir,
       conf,
       localRootDir,
