@@ -1,8 +1,8 @@
 """Spark Structured Streaming that keeps a latency promise and shows each result exactly once.
 
 `penstock.session()` starts Spark with the plug-in and a server; `penstock.attach(builder)` adds
-them to a builder of yours; `create`, `append`, `read`, `follow` and `consume` work on streams
-without Spark.
+them to a builder of yours; `enrich` looks values up in a remote store; `create`, `append`, `read`,
+`follow` and `consume` work on streams without Spark.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from penstock.errors import BadCall, Bug, Damaged, Fenced, PenstockError, TryAga
 if TYPE_CHECKING:
     from penstock.client import Appended, Client, Consumed, Consumer, Followed, Stream
     from penstock.client.default import append, connect, consume, create, follow, read
+    from penstock.lookup.ahead import Ahead
+    from penstock.lookup.counts import LookupCounts
+    from penstock.lookup.redis_store import Redis
     from penstock.observe.batch_ledger import BatchSteps
+    from penstock.spark.enrich import enrich, enrich_counts
     from penstock.spark.outputs import Outputs
     from penstock.spark.session import attach, batch_steps, commit_steps, session, verify
 
     __version__: str
 
 __all__ = [
+    "Ahead",
     "Appended",
     "BadCall",
     "BatchSteps",
@@ -32,8 +37,10 @@ __all__ = [
     "Damaged",
     "Fenced",
     "Followed",
+    "LookupCounts",
     "Outputs",
     "PenstockError",
+    "Redis",
     "Stream",
     "TryAgain",
     "append",
@@ -43,6 +50,8 @@ __all__ = [
     "connect",
     "consume",
     "create",
+    "enrich",
+    "enrich_counts",
     "follow",
     "read",
     "session",
@@ -55,6 +64,10 @@ __all__ = [
 _FOUND_IN = {
     "penstock.client": ("Appended", "Client", "Consumed", "Consumer", "Followed", "Stream"),
     "penstock.client.default": ("append", "connect", "consume", "create", "follow", "read"),
+    "penstock.lookup.ahead": ("Ahead",),
+    "penstock.lookup.counts": ("LookupCounts",),
+    "penstock.lookup.redis_store": ("Redis",),
+    "penstock.spark.enrich": ("enrich", "enrich_counts"),
     "penstock.spark.outputs": ("Outputs",),
     "penstock.observe.batch_ledger": ("BatchSteps",),
     "penstock.spark.session": ("attach", "batch_steps", "commit_steps", "session", "verify"),
