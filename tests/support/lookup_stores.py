@@ -49,7 +49,7 @@ class HeldConnection:
     def _row(self, key: Key) -> Row | None:
         if key in self.store.absent:
             return None
-        return (self.store.values.get(key, f"value of {key}"),)
+        return (self.store.values.get(key, f"value of {key!s}"),)
 
     def close(self) -> None:
         self.store.connections -= 1

@@ -21,13 +21,15 @@ import pyarrow as pa
 from penstock.client.address import Address
 from penstock.client.client import Client
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.errors import PenstockError
+from penstock.errors import BadCall, PenstockError
 from penstock.lookup.columns import keyed
 from penstock.lookup.lookup import Lookup
 
 IDLE_S = 30.0
 """Without a task for so long a worker stops reading ahead, until the next one."""
 ROOM_PAUSE_S = 0.01
+OVERTAKEN_AFTER_S = 0.5
+"""After a longer wait for room the query may have read what the reader still holds."""
 ERROR_PAUSE_S = 1.0
 HINT_ROWS_MAX = 2_000
 CLIENT_DEADLINE_S = 5.0
@@ -117,33 +119,40 @@ class ReadAhead:
             self._thread = None
 
     def _follow(self, client: Client) -> None:
-        """Hint at rows as they come, until the reader had to wait and may have been overtaken."""
+        """Hint at rows as they come, until the reader finds that the query has overtaken it."""
         after = self._start(client)
         for followed in client.follow(self._source.stream, after, stop=self._stop):
             for batch in _pieces(followed.rows):
-                had_to_wait = self._wait_room()
+                waited_s = self._wait_room()
                 if self._stop.is_set():
                     return
-                self._hint(batch)
-                if had_to_wait:
+                if waited_s > OVERTAKEN_AFTER_S and (self._start(client) or 0) > followed.position:
                     return
+                self._hint(batch)
 
     def _start(self, client: Client) -> int | None:
         """The position that the query has read up to; None, the latest, if it is not known."""
         stream, query = self._source.stream, self._query
-        positions = [
-            int(consumer["position"])
-            for consumer in client.consumers()
-            if consumer["name"] == query and consumer["stream"] == stream
-        ]
-        return max(positions, default=None)
+        try:
+            consumers = client.consumers()
+        except BadCall:
+            # The token may read rows and not see who else does.
+            return None
+        return max(
+            (
+                int(consumer["position"])
+                for consumer in consumers
+                if consumer["name"] == query and consumer["stream"] == stream
+            ),
+            default=None,
+        )
 
-    def _wait_room(self) -> bool:
-        had_to_wait = False
+    def _wait_room(self) -> float:
+        """Wait until hints are taken; the seconds that it took."""
+        began_s = self._clock.monotonic_s()
         while not self._lookup.has_room_for_hints and not self._stop.is_set():
-            had_to_wait = True
             self._stop.wait(ROOM_PAUSE_S)
-        return had_to_wait
+        return self._clock.monotonic_s() - began_s
 
     def _hint(self, batch: pa.RecordBatch) -> None:
         source = self._source

@@ -74,7 +74,7 @@ class LookupCounts:
         return sum(number > 0 for number in self.on_path.values())
 
     def add(self, other: LookupCounts) -> LookupCounts:
-        """This with the other counted in."""
+        """Count the other in, and give this back."""
         for each in fields(self):
             mine, more = getattr(self, each.name), getattr(other, each.name)
             if isinstance(mine, int):

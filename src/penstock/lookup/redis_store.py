@@ -120,7 +120,7 @@ class RedisConnection:
         self._client.close()
 
     def _texts(self, names: list[bytes]) -> list[Any]:
-        values: list[Any] = self._client.mget(names)  # type: ignore[assignment]
+        values: list[Any] = self._client.mget(names)
         return values
 
     def _hashes(self, names: list[bytes]) -> list[Any]:

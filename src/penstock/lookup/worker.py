@@ -20,7 +20,7 @@ from penstock.errors import BadCall
 from penstock.lookup.ahead import AheadSource, ReadAhead
 from penstock.lookup.columns import KeyedBatch, keyed, with_columns, without_null_keys
 from penstock.lookup.counts import LookupCounts
-from penstock.lookup.lookup import FAILED, Asked, Lookup
+from penstock.lookup.lookup import Asked, Failed, Lookup
 from penstock.lookup.store import Key, Row, Store
 from penstock.model.ddl import parse_ddl
 from penstock.prefetch.value_cache import ValueCache
@@ -77,11 +77,15 @@ class WorkerLookup:
             clock=clock,
         )
         self._reader = None if spec.ahead is None else ReadAhead(spec.ahead, self.lookup)
+        self._batch: int | None = None
         self.used_s = clock.monotonic_s()
 
     def begin_task(self, place: TaskPlace) -> None:
+        """Note a task; tasks of one micro-batch count as one batch for the cache's pins."""
         self.used_s = self._clock.monotonic_s()
-        self.lookup.begin_batch()
+        if place.batch is None or place.batch != self._batch:
+            self.lookup.begin_batch()
+        self._batch = place.batch
         if self._reader is not None:
             self._reader.note_task(place.query)
 
@@ -102,17 +106,17 @@ class WorkerLookup:
             raise failure
         if spec.missing == ERROR:
             _refuse_missing(keys, values, spec)
-        rows: list[Row | None] = [
-            None if isinstance(value, type(FAILED)) else value for value in values
-        ]
-        is_kept = [
-            spec.failure != DROP if value is FAILED else value is not None or spec.missing != DROP
-            for value in values
-        ]
+        rows = [None if isinstance(value, Failed) else value for value in values]
+        is_kept = [self._is_kept(value) for value in values]
         whole = with_columns(batch, keys, rows, is_kept, self.columns, repr(spec.store))
         if keys.places.null_count and spec.missing == DROP:
             whole = without_null_keys(whole, spec.on)
         return whole, on_path
+
+    def _is_kept(self, value: Row | Failed | None) -> bool:
+        if isinstance(value, Failed):
+            return self.spec.failure != DROP
+        return value is not None or self.spec.missing != DROP
 
     def take_counts(self) -> LookupCounts:
         counts = self.lookup.take_counts()

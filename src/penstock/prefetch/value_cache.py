@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(slots=True)
 class CacheCounts:
-    """Events since they were last taken."""
+    """Events of a cache since the last call of `take_counts`."""
 
     prefetched_used: int = 0
     prefetched_unused: int = 0

@@ -63,7 +63,7 @@ def looked_up(lookup: Lookup, *keys: Key) -> list[object]:
 
 
 def row(key: Key) -> Row:
-    return (f"value of {key}",)
+    return (f"value of {key!s}",)
 
 
 def wait_hints(lookup: Lookup, prefetched: int) -> None:
