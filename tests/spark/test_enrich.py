@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from support.lookup_stores import SilentServer
 from support.servers.processes import wait_until
 from support.servers.redis_server import RedisServer
 
+AT = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
 NOWHERE = "redis://127.0.0.1:1/0"
 
 
@@ -156,7 +158,9 @@ def test_values_of_rows_that_wait_in_the_log_are_there_before_their_batch(
     client.create(source, "n bigint, at timestamp")
     rows = spark.readStream.format("penstock").load(source)
     store = penstock.Redis(url, "value string", prefix="n:")
-    enriched = penstock.enrich(rows, store, on="n", missing="error", ahead=True, name=source)
+    enriched = penstock.enrich(
+        rows, store, on="n", missing="error", time="at", ahead=True, name=source
+    )
     query = (
         enriched.writeStream.format("penstock")
         .option("checkpointLocation", checkpoint)
@@ -168,7 +172,7 @@ def test_values_of_rows_that_wait_in_the_log_are_there_before_their_batch(
     def came_ahead() -> bool:
         """Whether a batch has found all its values: every worker reads ahead from its first on."""
         nonlocal sent
-        client.append(source, [{"n": n, "at": None} for n in range(sent, sent + 50)])
+        client.append(source, [{"n": n, "at": AT} for n in range(sent, sent + 50)])
         sent += 50
         query.processAllAvailable()
         counts = penstock.enrich_counts(source)

@@ -162,9 +162,9 @@ def _check_columns(df: DataFrame, store: Store, on: str, time: str | None) -> pa
                 f"the frame has no column {column!r} for {word}; it has {', '.join(df.columns)}",
                 code="bad_enrich",
             )
-    check_key_type(to_arrow_type(df.schema[on].dataType), on)
+    check_key_type(to_arrow_type(df.schema[on].dataType, timezone="UTC"), on)
     if time is not None:
-        check_time_type(to_arrow_type(df.schema[time].dataType), time)
+        check_time_type(to_arrow_type(df.schema[time].dataType, timezone="UTC"), time)
     columns = parse_ddl(store.columns)
     names = [name.lower() for name in df.columns]
     twice = [name for name in columns.names if name.lower() in names]
