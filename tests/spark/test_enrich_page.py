@@ -37,7 +37,8 @@ def test_the_page_runs(
     monkeypatch.setattr(spark, "stop", lambda: None)  # other tests need it still
     names: dict[str, Any] = {}
     example, ahead, other_store = blocks(redis_server.url)
-    exec(example, names)
+    # A relative location is the JVM's, which was started elsewhere.
+    exec(example.replace('"checkpoint"', repr(str(tmp_path / "checkpoint"))), names)
     said = capsys.readouterr().out
     for ad, campaign in ((1, "'spring'"), (2, "'summer'"), (7, "None")):
         assert f"{{'ad': {ad}, 'campaign': {campaign}}}" in said
