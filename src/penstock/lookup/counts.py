@@ -44,7 +44,10 @@ class LookupCounts:
     round_trips: dict[int, int] = field(default_factory=dict)
     """How many requests took how long, by bucket; `round_trip_ms` reads it."""
     on_path: dict[int, int] = field(default_factory=dict)
-    """By micro-batch: the keys that it waited for. -1 stands for all that is no streaming batch."""
+    """By micro-batch: keys asked for because of its rows, or hinted and still in flight.
+
+    -1 stands for all that is no streaming batch.
+    """
     cache_bytes: dict[str, int] = field(default_factory=dict)
     """By worker: the size of its cache when it was last heard of."""
     ahead_error: str = ""
@@ -70,7 +73,7 @@ class LookupCounts:
 
     @property
     def batches_on_path(self) -> int:
-        """The micro-batches in which a row waited for the store."""
+        """The micro-batches that had look-ups on their path."""
         return sum(number > 0 for number in self.on_path.values())
 
     def add(self, other: LookupCounts) -> LookupCounts:

@@ -47,6 +47,8 @@ class Asked:
     rows: dict[Key, Row | None] = field(default_factory=dict)
     times_ms: dict[Key, int] = field(default_factory=dict)
     fetches: dict[Key, Fetch] = field(default_factory=dict)
+    misses: int = 0
+    """Keys that the store was asked for because of these rows."""
 
 
 class Lookup:
@@ -101,15 +103,21 @@ class Lookup:
             self._counts.hits += len(asked.rows)
             self._counts.waited += len(asked.fetches)
             self._counts.misses += len(missing)
+            asked.misses = len(missing)
         self._send(asked, missing)
         return asked
 
     def answer(self, asked: Asked) -> tuple[list[Row | Failed | None], TryAgain | None, int]:
-        """The rows in the order of the keys, why some are `FAILED`, and how many were waited for.
+        """The rows in the order of the keys, why some are `FAILED`, and how many were on the path.
+
+        On the path are keys that the store was asked for because of these rows, though the answer
+        may have come while Spark sent more, and keys of hints that are still in flight.
 
         Raises what no further try can mend: a value of the wrong type, a refused password.
         """
-        on_path = sum(not fetch.done.is_set() for fetch in asked.fetches.values())
+        on_path = asked.misses + sum(
+            fetch.is_hint and not fetch.done.is_set() for fetch in asked.fetches.values()
+        )
         tries = 1 if self._is_down else 1 + self._retries
         pause_s = PAUSE_FIRST_S
         reason: Exception | None = None
