@@ -15,7 +15,6 @@ DEPENDENCIES = (
     # Q4 and Q6 keep state with applyInPandasWithState, which needs pandas on the workers.
     "pandas>=2.2,<3",
     "matplotlib>=3.8",
-    "redis>=5",
 )
 
 
@@ -26,4 +25,4 @@ class SameVersionHook(MetadataHookInterface):
         with (Path(self.root).parent / "pyproject.toml").open("rb") as file:
             version = tomllib.load(file)["project"]["version"]
         metadata["version"] = version
-        metadata["dependencies"] = [f"penstock[spark,jetstream]=={version}", *DEPENDENCIES]
+        metadata["dependencies"] = [f"penstock[spark,jetstream,redis]=={version}", *DEPENDENCIES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from penstock.client import Client
 from penstock.testing.nats_servers import NatsServers, nats_program
 from support.run_order import MARKED_FOLDERS, turn
 from support.servers.processes import ServerProcess
+from support.servers.redis_server import RedisServer
 from support.spark import class_archive
 
 # The same histories every time, so that a failure is a change of the code; new ones are tried by
@@ -24,6 +26,10 @@ settings.register_profile("same", settings.get_profile("explore"), derandomize=T
 settings.load_profile("explore" if os.environ.get("PENSTOCK_EXPLORE") else "same")
 
 NO_NATS = "skipped, because there is no nats-server here: install Debian's nats-server"
+NO_REDIS = (
+    "skipped, because there is no redis-server or no client for it here: install Debian's "
+    "redis-server, and the extra `redis`"
+)
 class_archive.use(os.environ)
 
 # A shell without a terminal starts what is in its background with SIGINT ignored, and children
@@ -56,6 +62,24 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPr
     server = ServerProcess(tmp_path_factory.mktemp("server")).start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_if_installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
+    """One real Redis for all tests that look values up, or None where there is none."""
+    program = RedisServer.program()
+    if program is None or importlib.util.find_spec("redis") is None:
+        yield None
+        return
+    with RedisServer(program, tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server(redis_if_installed: RedisServer | None) -> RedisServer:
+    if redis_if_installed is None:
+        pytest.skip(NO_REDIS)
+    return redis_if_installed
 
 
 @pytest.fixture(scope="session")

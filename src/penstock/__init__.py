@@ -1,8 +1,8 @@
 """Spark Structured Streaming that keeps a latency promise and shows each result exactly once.
 
 `penstock.session()` starts Spark with the plug-in and a server; `penstock.attach(builder)` adds
-them to a builder of yours; `create`, `append`, `read`, `follow` and `consume` work on streams
-without Spark.
+them to a builder of yours; `enrich` looks values up in a remote store; `create`, `append`, `read`,
+`follow` and `consume` work on streams without Spark.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from penstock.errors import BadCall, Bug, Damaged, Fenced, PenstockError, TryAga
 if TYPE_CHECKING:
     from penstock.client import Appended, Client, Consumed, Consumer, Followed, Stream
     from penstock.client.default import append, connect, consume, create, follow, read
+    from penstock.lookup.ahead import Ahead
+    from penstock.lookup.counts import LookupCounts
+    from penstock.lookup.redis_store import Redis
     from penstock.observe.batch_ledger import BatchSteps
     from penstock.observe.plan_notes import PlanNote
+    from penstock.spark.enrich import enrich, enrich_counts
     from penstock.spark.outputs import Outputs
     from penstock.spark.session import (
         attach,
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Ahead",
     "Appended",
     "BadCall",
     "BatchSteps",
@@ -40,9 +45,11 @@ __all__ = [
     "Damaged",
     "Fenced",
     "Followed",
+    "LookupCounts",
     "Outputs",
     "PenstockError",
     "PlanNote",
+    "Redis",
     "Stream",
     "TryAgain",
     "append",
@@ -52,6 +59,8 @@ __all__ = [
     "connect",
     "consume",
     "create",
+    "enrich",
+    "enrich_counts",
     "follow",
     "plan_notes",
     "read",
@@ -65,6 +74,10 @@ __all__ = [
 _FOUND_IN = {
     "penstock.client": ("Appended", "Client", "Consumed", "Consumer", "Followed", "Stream"),
     "penstock.client.default": ("append", "connect", "consume", "create", "follow", "read"),
+    "penstock.lookup.ahead": ("Ahead",),
+    "penstock.lookup.counts": ("LookupCounts",),
+    "penstock.lookup.redis_store": ("Redis",),
+    "penstock.spark.enrich": ("enrich", "enrich_counts"),
     "penstock.spark.outputs": ("Outputs",),
     "penstock.observe.batch_ledger": ("BatchSteps",),
     "penstock.observe.plan_notes": ("PlanNote",),

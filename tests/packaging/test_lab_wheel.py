@@ -24,7 +24,7 @@ def metadata_in(wheel: Path) -> Message:
 def test_the_laboratory_depends_on_the_product_of_its_own_version(lab_wheel: Path) -> None:
     described = metadata_in(lab_wheel)
     assert described["Version"] == VERSION
-    assert f"penstock[jetstream,spark]=={VERSION}" in described.get_all("Requires-Dist", [])
+    assert f"penstock[jetstream,redis,spark]=={VERSION}" in described.get_all("Requires-Dist", [])
 
 
 def test_the_product_needs_neither_spark_nor_what_only_the_laboratory_uses(wheel: Path) -> None:

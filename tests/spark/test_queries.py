@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -26,28 +25,13 @@ OTHERS = Size(20, 5_000, QUICK_START)
 RECORDED = ("lr_join_30_5", "lr_speed_30_10", "lr_count_20_5", "cm_category_60_10", "cm_job_60_5")
 
 
-@dataclass(frozen=True)
-class Store:
-    """A filled Redis, or why there is none."""
-
-    url: str | None
-    missing: str = ""
-
-
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    program = RedisServer.program()
-    try:
-        import redis  # noqa: F401
-    except ImportError:
-        yield Store(None, "the redis client is not installed; the extra `redis` has it")
-        return
-    if program is None:
-        yield Store(None, "there is no redis-server; Debian's package has that name")
-        return
-    with RedisServer(program, tmp_path_factory.mktemp("redis")) as server:
-        fill(server.url, groups.SEED)
-        yield Store(server.url)
+def store(redis_if_installed: RedisServer | None) -> str | None:
+    """The URL of a Redis that holds the campaigns, if there is one."""
+    if redis_if_installed is None:
+        return None
+    fill(redis_if_installed.url, groups.SEED)
+    return redis_if_installed.url
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +42,14 @@ def samples() -> Path:
 
 @pytest.fixture(scope="module")
 def others(
-    store: Store,
+    store: str | None,
     samples: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Done]:
     """Linear Road, cluster monitoring and, where they can be, ads and recordings, in one driver."""
     parts = [groups.linear_road(), groups.cluster()]
-    if store.url is not None:
-        parts.append(groups.ads(store.url))
+    if store is not None:
+        parts.append(groups.ads(store))
     if missing(samples) is None:
         parts.append(groups.recorded(samples).only(frozenset(RECORDED)))
     group = groups.merged("others", *parts)
@@ -87,9 +71,8 @@ def test_a_query_over_recorded_events_is_right_after_every_batch(
     assert_right(others, f"{groups.REPLAY}.{name}")
 
 
-def test_the_ad_query_is_right_after_every_batch(store: Store, others: Done) -> None:
-    if store.url is None:
-        pytest.skip(f"skipped, because {store.missing}")
+@pytest.mark.usefixtures("redis_server")
+def test_the_ad_query_is_right_after_every_batch(others: Done) -> None:
     assert_right(others, "ysb")
 
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from penstock.client.address import Address
 from penstock.client.append_sequences import Sequences
 from penstock.client.consume import Consumer
 from penstock.client.maintenance import MaintenanceCalls
@@ -63,6 +64,11 @@ class Client(StreamCalls, QueryCalls, RecordCalls, MaintenanceCalls):
     @property
     def url(self) -> str:
         return self._wire.url
+
+    @property
+    def address(self) -> Address:
+        """The server, its token included, for another process."""
+        return self._wire.address
 
     def close(self) -> None:
         """Closes idle connections; the client may be used again."""

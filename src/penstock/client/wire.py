@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 import urllib3
 
+from penstock.client.address import Address
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall, Bug, PenstockError, TryAgain, from_wire
 from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
@@ -122,6 +123,11 @@ class Wire:
     def renewed(self) -> Wire:
         """The same server over new connections."""
         return Wire(*self._given)
+
+    @property
+    def address(self) -> Address:
+        url, token, ca, *_ = self._given
+        return Address(url, token, ca)
 
     def close(self) -> None:
         self._pool.clear()

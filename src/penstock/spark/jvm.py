@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -17,6 +17,10 @@ from pyspark import SparkConf, SparkContext
 from penstock.errors import BadCall
 from penstock.spark.jar import our_version
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FORMAT = "penstock"
 VERSION_CLASS = "penstock.Version"
 RESOURCES_CLASS = "penstock.commit.jvm.JvmResources"
 
@@ -84,6 +88,18 @@ def plan_notes(run_id: str) -> str:
     except Py4JJavaError:
         check_loaded("call penstock.session() or penstock.attach() before Spark is started")
         raise
+
+
+def streams_read(frame: DataFrame) -> list[str]:
+    """Names of the streams of the log that a streaming frame reads, each once."""
+    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
+    streams = []
+    for place in range(leaves.size()):
+        leaf = leaves.apply(place)
+        if leaf.getClass().getSimpleName() == "StreamingRelationV2" and leaf.sourceName() == FORMAT:
+            options = leaf.extraOptions()
+            streams.append(options.get("path") or options.get("stream"))
+    return [str(stream) for stream in dict.fromkeys(streams) if stream]
 
 
 def _call_static(class_name: str, method: str, *arguments: str) -> str:

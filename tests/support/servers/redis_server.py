@@ -14,10 +14,10 @@ from support.servers.processes import START_S, wait_until
 class RedisServer:
     """Debian's redis-server on a free loopback port, without files."""
 
-    def __init__(self, program: str, folder: Path) -> None:
-        self._port = free_port()
-        self.url = f"redis://127.0.0.1:{self._port}/0"
-        command = [program, "--port", str(self._port), "--bind", "127.0.0.1", "--save", ""]
+    def __init__(self, program: str, folder: Path, port: int | None = None) -> None:
+        self.port = free_port() if port is None else port
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         with (folder / "redis.log").open("wb") as out:
             self._process = subprocess.Popen(
                 [*command, "--appendonly", "no", "--dir", str(folder)],
@@ -40,4 +40,4 @@ class RedisServer:
     def _answers(self) -> bool:
         assert self._process.poll() is None
         with socket.socket() as sock:
-            return sock.connect_ex(("127.0.0.1", self._port)) == 0
+            return sock.connect_ex(("127.0.0.1", self.port)) == 0

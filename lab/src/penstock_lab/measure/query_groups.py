@@ -85,8 +85,14 @@ def merged(name: str, *groups: Group) -> Group:
     )
 
 
-def nexmark() -> Group:
-    asked = tuple(Asked(queries.named(name)) for name in queries.NEXMARK)
+def nexmark(redis: str | None = None) -> Group:
+    """The auctions' queries; Q13 looks its side input up in `redis`, which must hold it."""
+    looked_up = {} if redis is None else {"q13": {"redis": redis, "ahead": True}}
+    asked = tuple(
+        Asked(queries.named(name, **parameters), parameters)
+        for name in queries.NEXMARK
+        for parameters in [looked_up.get(name, {})]
+    )
     return Group("nexmark", (NexmarkSource(Nexmark(AUCTIONS, SEED)),), asked)
 
 
@@ -109,7 +115,8 @@ def cluster() -> Group:
 def ads(redis: str) -> Group:
     """`redis` must hold the campaigns of this seed before the queries start."""
     made = Ads(ADS, SEED)
-    asked = (Asked(queries.named("ysb", redis=redis), {"redis": redis}),)
+    parameters = {"redis": redis, "ahead": True}
+    asked = (Asked(queries.named("ysb", **parameters), parameters),)
     campaigns = pa.Table.from_batches([made.campaigns()])
     return Group("ysb", (OneStream("ads", "user_id", made),), asked, {"campaigns": campaigns})
 

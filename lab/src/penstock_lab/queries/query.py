@@ -12,6 +12,8 @@ from penstock.errors import BadCall
 
 Frames: TypeAlias = Mapping[str, DataFrame]
 Mode: TypeAlias = Literal["append", "update"]
+CACHE_BYTES = 64 << 20
+"""Of a worker's cache of looked-up values."""
 
 
 @dataclass(frozen=True)

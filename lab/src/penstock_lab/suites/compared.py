@@ -16,7 +16,7 @@ import msgspec
 from rich.console import Console
 
 from penstock_lab.experiment import systems
-from penstock_lab.experiment.campaigns import fill
+from penstock_lab.experiment.campaigns import fill, fill_side_input
 from penstock_lab.experiment.figures import (
     Figure,
     Goal,
@@ -104,6 +104,7 @@ def steps(plan: Plan) -> int:
 def runs(plan: Plan, folder: Path, _tell: Tell, opening: Open = rig) -> Steps[Record]:
     if plan.redis is not None:
         fill(plan.redis, plan.seed)
+        fill_side_input(plan.redis)
     retries = Retries(plan.again_max, plan.again_until_s)
     for repeat in range(plan.repeats):
         for system in rotated(plan.systems, repeat):
