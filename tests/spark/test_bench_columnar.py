@@ -28,12 +28,12 @@ SMALL = columnar.Plan(
 
 
 def test_every_path_is_run_on_every_case_and_answers_alike(tmp_path: Path) -> None:
-    told: list[str] = []
+    words: list[str] = []
     shown = io.StringIO()
     path = tmp_path / "columnar.json"
-    assert run(columnar.SUITE, SMALL, tmp_path, told.append, Outlet(Console(file=shown), path))
+    assert run(columnar.SUITE, SMALL, tmp_path, words.append, Outlet(Console(file=shown), path))
     written = json.loads(path.read_text())
-    assert len(told) == columnar.steps(SMALL) == len(written["runs"])
+    assert len(words) == columnar.steps(SMALL) == len(written["runs"])
     filled, measured = written["runs"]
     assert filled["rows"] == 3 * 4_000 + 4 * 1_000
     assert list(measured["cases"]) == [case.name for case in SMALL.cases]

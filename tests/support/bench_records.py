@@ -106,8 +106,8 @@ def columnar_runs(
         for times in zip(spark, panes, auto, strict=True)
     ]
     return [filled] + [
-        {"system": "paths", "repeat": number, "cases": {case.name: found for case in plan.cases}}
-        for number, found in enumerate(repeats)
+        {"system": "paths", "repeat": number, "cases": {case.name: paths for case in plan.cases}}
+        for number, paths in enumerate(repeats)
     ]
 
 

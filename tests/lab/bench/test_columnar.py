@@ -45,8 +45,8 @@ def test_headlines_are_of_the_worst_case_that_is_a_goal() -> None:
 
     def slower(case: str, **ms: float) -> None:
         run["cases"][case] = {
-            path: {**found, "ms_p50": ms.get(path, found["ms_p50"])}
-            for path, found in run["cases"][case].items()
+            path: {**times, "ms_p50": ms.get(path, times["ms_p50"])}
+            for path, times in run["cases"][case].items()
         }
 
     slower("lr_speed_30_1", spark=210)
@@ -82,14 +82,14 @@ def test_the_input_is_written_once_and_every_repeat_is_a_session_of_its_own(
         return {}
 
     monkeypatch.setattr(worker, "ask", answer)
-    told: list[str] = []
+    words: list[str] = []
     plan = columnar.plan_of(quick=True)
-    Trial(columnar.SUITE, plan, tmp_path, told.append).execute()
+    Trial(columnar.SUITE, plan, tmp_path, words.append).execute()
     assert [system for system, _ in asked] == ["fill", "paths", "paths", "paths"]
     assert [options.repeat for _, options in asked[1:]] == [0, 1, 2]
     assert {options.data for _, options in asked} == {asked[0][1].data}
     assert all(options.cases == plan.cases for _, options in asked)
-    assert len(told) == columnar.steps(plan)
+    assert len(words) == columnar.steps(plan)
 
 
 def test_each_stream_holds_the_batches_of_its_cases_and_no_more() -> None:
@@ -126,8 +126,8 @@ def test_the_stage_below_the_shuffle_is_the_first_of_a_batch() -> None:
             ],
         }
 
-    told = [record(0, 100, 90), record(1, 100, 30), record(2, 100, 20), record(3, 0, 1)]
-    records = msgspec.convert(told, list[BatchRecord], strict=False)
+    words = [record(0, 100, 90), record(1, 100, 30), record(2, 100, 20), record(3, 0, 1)]
+    records = msgspec.convert(words, list[BatchRecord], strict=False)
     assert window_batches.source_stage_ms(records, CASE) == 20
 
 

@@ -139,20 +139,20 @@ def plain(value: Any) -> Any:
     return value
 
 
-def differences(one: Answer, other: Answer) -> list[str]:
+def differences(ours: Answer, theirs: Answer) -> list[str]:
     """Batches whose rows differ; doubles may differ in their last bits."""
-    if one.keys() != other.keys():
-        return [f"batches {sorted(one)} against {sorted(other)}"]
+    if ours.keys() != theirs.keys():
+        return [f"batches {sorted(ours)} against {sorted(theirs)}"]
     return [
-        f"batch {batch}: {rows} against {other[batch]}"
-        for batch, rows in one.items()
-        if not is_close(tuple(rows), tuple(other[batch]))
+        f"batch {batch}: {rows} against {theirs[batch]}"
+        for batch, rows in ours.items()
+        if not is_close(tuple(rows), tuple(theirs[batch]))
     ]
 
 
-def is_close(one: Any, other: Any) -> bool:
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(is_close, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
-    return bool(one == other) and type(one) is type(other)
+def is_close(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, tuple) and isinstance(theirs, tuple):
+        return len(ours) == len(theirs) and all(map(is_close, ours, theirs))
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return ours == theirs or math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+    return bool(ours == theirs) and type(ours) is type(theirs)

@@ -184,21 +184,23 @@ def run_paths(options: Options, folder: Path) -> dict[str, Any]:
 def measured(runs: Runs, case: Case, paths: Sequence[str]) -> dict[str, Measurement]:
     """One case on every path in this order; raises Bug where two paths answer otherwise."""
     answers: dict[str, pa.Table] = {}
-    found: dict[str, Measurement] = {}
+    by_path: dict[str, Measurement] = {}
     for path in paths:
-        found[path], answers[path] = runs.run(case, path)
+        by_path[path], answers[path] = runs.run(case, path)
     first, *others = answers
     for path in others:
         check_same(case.name, first, answers[first], path, answers[path])
-    return found
+    return by_path
 
 
-def check_same(case: str, one: str, answer: pa.Table, other: str, other_answer: pa.Table) -> None:
+def check_same(
+    case: str, first_path: str, answer: pa.Table, other_path: str, other_answer: pa.Table
+) -> None:
     """Raise Bug unless both paths gave the same rows, in whatever order."""
     if not ordered(answer).equals(ordered(other_answer)):
         raise Bug(
-            f"{case} has {answer.num_rows} rows on path {one} and {other_answer.num_rows} others "
-            f"on path {other}",
+            f"{case} has {answer.num_rows} rows on path {first_path} and {other_answer.num_rows} "
+            f"others on path {other_path}",
             code="wrong_answer",
         )
 

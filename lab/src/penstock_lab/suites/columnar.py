@@ -169,7 +169,7 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
 
 
 def ratios(case: Case, repeats: Sequence[dict[str, Any]]) -> Ratios:
-    whole = [{path: found[path]["ms_p50"] for path in found} for found in repeats]
+    whole = [{path: by_path[path]["ms_p50"] for path in by_path} for by_path in repeats]
     ratio = tuple(ms[SPARK] / ms[AUTO] for ms in whole if SPARK in ms and ms.get(AUTO))
     forced = [{path: ms[path] for path in ms if path != AUTO} for ms in whole]
     choice = tuple(
