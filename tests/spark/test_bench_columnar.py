@@ -33,7 +33,7 @@ def test_every_path_is_run_on_every_case_and_answers_alike(tmp_path: Path) -> No
     path = tmp_path / "columnar.json"
     assert run(columnar.SUITE, SMALL, tmp_path, words.append, Outlet(Console(file=shown), path))
     written = json.loads(path.read_text())
-    assert len(words) == columnar.steps(SMALL) == len(written["runs"])
+    assert len(words) == columnar.SUITE.steps(SMALL) == len(written["runs"])
     filled, measured = written["runs"]
     assert filled["rows"] == 3 * 4_000 + 4 * 1_000
     assert list(measured["cases"]) == [case.name for case in SMALL.cases]

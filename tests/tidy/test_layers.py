@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "commit": WORDS,
     "schedule": WORDS,
     "eviction": WORDS,
+    "prefetch": WORDS,
     "simulate": {*WORDS, "model", "admission", "schedule"},
     "testing": WORDS,
 }

@@ -89,7 +89,7 @@ def test_the_input_is_written_once_and_every_repeat_is_a_session_of_its_own(
     assert [options.repeat for _, options in asked[1:]] == [0, 1, 2]
     assert {options.data for _, options in asked} == {asked[0][1].data}
     assert all(options.cases == plan.cases for _, options in asked)
-    assert len(words) == columnar.steps(plan)
+    assert len(words) == columnar.SUITE.steps(plan)
 
 
 def test_each_stream_holds_the_batches_of_its_cases_and_no_more() -> None:

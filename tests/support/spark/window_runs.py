@@ -37,7 +37,7 @@ class WindowRun:
 @contextlib.contextmanager
 def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """The session with these settings, which a query that is started takes over for good."""
-    before = {key: spark.conf.get(key) for key in settings if is_set(spark, key)}
+    before = {key: value for key in settings if (value := spark.conf.get(key, None)) is not None}
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
@@ -48,10 +48,6 @@ def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.set(key, before[key])
             else:
                 spark.conf.unset(key)
-
-
-def is_set(spark: SparkSession, key: str) -> bool:
-    return spark.conf.get(key, None) is not None
 
 
 def run(

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from penstock.errors import BadCall
 from penstock_lab.experiment import worker
 from penstock_lab.experiment.figures import Figure, Goal, middle
 from penstock_lab.experiment.suite import Suite
-from penstock_lab.experiment.table import show_figures
+from penstock_lab.experiment.table import bare_table, show_figures
 from penstock_lab.experiment.turns import Step, Steps, Tell
 from penstock_lab.experiment.worker import Job
 from penstock_lab.measure import window_batches
@@ -97,10 +95,6 @@ def plan_of(*, quick: bool = False, queries: tuple[str, ...] = ()) -> Plan:
     return msgspec.structs.replace(plan, queries=chosen)
 
 
-def steps(plan: Plan) -> int:
-    return 1 + plan.repeats
-
-
 def runs(plan: Plan, folder: Path, _tell: Tell) -> Steps[Record]:
     """Needs about 2 GB in the folder."""
     options = {
@@ -113,9 +107,8 @@ def runs(plan: Plan, folder: Path, _tell: Tell) -> Steps[Record]:
     fill = Job("fill", str(folder / "fill"), options)
     yield step("writing the input", 0, fill, FILL_TIMEOUT_S)
     for repeat in range(plan.repeats):
-        words = (
-            f"{len(plan.cases)} cases on {len(plan.paths)} paths, {repeat + 1} of {plan.repeats}"
-        )
+        turn = f"{repeat + 1} of {plan.repeats}"
+        words = f"{len(plan.cases)} cases on {len(plan.paths)} paths, {turn}"
         job = Job("paths", str(folder / f"repeat{repeat}"), {**options, "repeat": repeat})
         yield step(words, repeat, job, RUN_TIMEOUT_S)
 
@@ -216,12 +209,7 @@ def show(
     summary = [figure for figure in figures if figure.is_summary]
     show_figures(console, f"columnar, medians of {plan.repeats} repeats", summary)
     by_name = {figure.name: figure.value for figure in figures}
-    table = Table(
-        title="a batch, and its stage below the shuffle, ms (medians)",
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        pad_edge=False,
-    )
+    table = bare_table("a batch, and its stage below the shuffle, ms (medians)")
     table.add_column("case")
     for path in plan.paths:
         table.add_column(path, justify="right")
@@ -250,7 +238,7 @@ def _number(value: float | None) -> str:
 SUITE: Suite[Plan, Record] = Suite(
     name="columnar",
     plan_of=plan_of,
-    steps=steps,
+    steps=lambda plan: 1 + plan.repeats,
     runs=runs,
     figures=figures,
     settings=settings,
