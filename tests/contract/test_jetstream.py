@@ -219,7 +219,7 @@ def test_an_index_that_cannot_be_gone_on_with_is_made_anew(
         short.truncate(data.stat().st_size // 2)
     opened().close()
     assert "is of another stream" in caplog.text
-    assert "is of version 1 of the log, and this server's is 4; it is made anew" in caplog.text
+    assert "is of version 1 of the log, and this server's is 5; it is made anew" in caplog.text
     assert "the machine stopped with the index" in caplog.text
     assert "is made anew" in caplog.text
 

@@ -99,7 +99,7 @@ def run_frame(
             answer,
             [counts(p) for p in query.recentProgress],
             plan(query),
-            penstock.plan_notes(query),
+            [note for note in penstock.plan_notes(query) if note.rule == "panes"],
         )
     finally:
         query.stop()

@@ -234,7 +234,9 @@ class Runs:
         try:
             running.processAllAvailable()
             records = reported(running, case.warm_up + case.batches)
-            notes = tuple(note.text for note in penstock.plan_notes(running))
+            notes = tuple(
+                note.text for note in penstock.plan_notes(running) if note.rule == "panes"
+            )
             batches = [batch_of(progress) for progress in running.recentProgress]
         finally:
             running.stop()
