@@ -30,7 +30,7 @@ final class FarExecutor(driver: ReleaseQueues, open: OpenQuestions) extends Exec
   override val heldState = new HeldState(this)
   override val copier = new Copier(this)
   private[commit] override val appender = new Appender(this)
-  override val rides = new StateRides
+  override val jointAppends = new JointAppends
 
   releases.executorReady(Channel, Some(ask))
 

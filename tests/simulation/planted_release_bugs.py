@@ -105,9 +105,9 @@ class LargePieceTakenForSmall(Release):
         return super().may_make_durable(batch, is_large=False)
 
 
-class OffsetsRideWhileStateWaits(Release):
-    def _may_ride(self, number: int, batch: Batch) -> bool:
-        return self.offsets_ride and batch.offsets
+class OffsetsKeptWhileStateWaits(Release):
+    def _may_wait_for_marker(self, number: int, batch: Batch) -> bool:
+        return self.offsets_in_marker and batch.offsets
 
 
 class OffsetsCutAnew(Run):
@@ -242,7 +242,7 @@ SLOW_LOCATION: dict[str, Any] = {
     "faults": (1, 0, 0, 0, 0, 0),
     "speeds": (4, 4, 4, 4, 4, 0.1, 4, 1),
 }
-RIDING: dict[str, Any] = {"with_log": True, "sink": "log", "offsets_ride": True}
+OFFSETS_IN_MARKER: dict[str, Any] = {"with_log": True, "sink": "log", "offsets_in_marker": True}
 
 PLANTED = {
     "marker before the last ack": Planted(Parts(release=MarkerBeforeTheLastAck), "invariant 3"),
@@ -306,9 +306,9 @@ PLANTED = {
     ),
     "fence missing": Planted(Parts(log=FenceMissing), "invariant 5"),
     "marker without its offsets": Planted(
-        Parts(log=MarkerWithoutItsOffsets), "before its offsets are safe", RIDING
+        Parts(log=MarkerWithoutItsOffsets), "before its offsets are safe", OFFSETS_IN_MARKER
     ),
     "offsets ride while state waits for them": Planted(
-        Parts(release=OffsetsRideWhileStateWaits), "stuck", {**RIDING, "pieces": "large"}
+        Parts(release=OffsetsKeptWhileStateWaits), "stuck", {**OFFSETS_IN_MARKER, "pieces": "large"}
     ),
 }

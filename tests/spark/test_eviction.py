@@ -71,7 +71,7 @@ def test_answers_and_state_are_sparks_and_scans_are_made_only_to_remove_rows(
         ]
         assert attempts[0] > attempts[1], "the test wants tasks that fail once they have evicted"
     assert ours.driven.notes == {
-        f"spares {case.scans} scans per partition where no row has expired"
+        f"scans for eviction per partition: {case.scans}, skipped where no row has expired"
     }
     jvm: Any = spark._jvm
     assert jvm.penstock.testing.EvictionPlay.attempts() == 0

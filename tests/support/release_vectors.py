@@ -75,11 +75,15 @@ def in_log(batch: int) -> list[Event]:
 
 def to_script(
     name: str, first: int, recorded: bool, with_log: bool, events: Sequence[Event],
-    behind: int = 8, offsets_ride: bool = False,
+    behind: int = 8, offsets_in_marker: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """What the release answers to each event, and how it stands after it."""
     release = Release(
-        first, recorded=recorded, with_log=with_log, behind=behind, offsets_ride=offsets_ride
+        first,
+        recorded=recorded,
+        with_log=with_log,
+        behind=behind,
+        offsets_in_marker=offsets_in_marker,
     )
     return {
         "name": name,
@@ -87,7 +91,7 @@ def to_script(
         "recorded": recorded,
         "with_log": with_log,
         "behind": behind,
-        "offsets_ride": offsets_ride,
+        "offsets_in_marker": offsets_in_marker,
         "steps": [to_step(release, event) for event in events],
     }
 
@@ -274,11 +278,11 @@ def with_log() -> list[dict[str, Any]]:
     ]
 
 
-def riding() -> list[dict[str, Any]]:
+def with_offsets_in_marker() -> list[dict[str, Any]]:
     """Offsets that go with the marker, and some that state waits for."""
 
     def to(name: str, *events: Event, first: int = 0, recorded: bool = False) -> dict[str, Any]:
-        return to_script(name, first, recorded, True, events, offsets_ride=True)
+        return to_script(name, first, recorded, True, events, offsets_in_marker=True)
 
     return [
         to(
@@ -292,7 +296,7 @@ def riding() -> list[dict[str, Any]]:
             *(done(PutOffsets(0)), done(PutMarker(0)), offsets(1), commit(1)),
         ),
         to(
-            "offsets that are recorded do not ride",
+            "offsets that are recorded do not go with the marker",
             *(written(4, "0/4"), durable(4, "0/4"), commit(4, "0/4"), done(PutMarker(4))),
             *(offsets(5), commit(5), done(PutMarker(5))),
             first=4,
@@ -309,7 +313,11 @@ class Chance:
         self.asked: list[Effect] = []
         self.with_log = bool(seed % 2)
         self.release = Release(
-            0, recorded=False, with_log=self.with_log, behind=2, offsets_ride=rides(seed)
+            0,
+            recorded=False,
+            with_log=self.with_log,
+            behind=2,
+            offsets_in_marker=is_in_marker(seed),
         )
         self.batch = 0
         self.is_cut = False
@@ -352,19 +360,19 @@ def by_chance() -> list[dict[str, Any]]:
     return [
         to_script(
             f"by chance, {seed}", 0, False, bool(seed % 2), Chance(seed).events(60), behind=2,
-            offsets_ride=rides(seed),
+            offsets_in_marker=is_in_marker(seed),
         )
         for seed in range(16)
     ]  # fmt: skip
 
 
-def rides(seed: int) -> bool:
+def is_in_marker(seed: int) -> bool:
     """Whether offsets go with markers, in half of what happens by chance with a log."""
     return seed % 4 == 3
 
 
 def scripts() -> list[dict[str, Any]]:
-    return [*without_log(), *with_log(), *riding(), *by_chance()]
+    return [*without_log(), *with_log(), *with_offsets_in_marker(), *by_chance()]
 
 
 def main() -> None:

@@ -50,7 +50,8 @@ MAY_IMPORT = {
     "commit.driver": {*BASE, "commit", "commit.channel"},
     "commit.executor": {*BASE, "client", "spark", "checkpoint.location", *COMMIT} - {"commit.jvm"},
     "commit.jvm": {
-        *("client", "words", "wire", "observe", "commit", "commit.driver", "commit.executor")
+        *("client", "words", "wire", "observe", "eviction"),
+        *("commit", "commit.driver", "commit.executor"),
     },
     "query": {*BASE, "client", "spark", "observe", "commit.driver", "commit.jvm"},
     "admission": {*BASE, "client", "spark", "query", "observe", "commit.jvm"},
@@ -76,7 +77,10 @@ MAY_IMPORT = {
         *("client", "plugin", "spark", "spark.gate"),
         *("spark.admission", "spark.eviction", "spark.windows"),
     },
-    "testing": {*BASE, "commit", "commit.driver", "eviction", "schedule", "spark.scheduler"},
+    "testing": {
+        *BASE,
+        *("commit", "commit.driver", "commit.jvm", "eviction", "schedule", "spark.scheduler"),
+    },
 }
 
 

@@ -133,16 +133,16 @@ class Release:
 
     Batches below `first` are committed and in the location.
 
-    `recorded`: the offsets of batch `first` were durable before this run began. `offsets_ride`:
-    those of later ones go with their markers, if no state waits for them.
+    `recorded`: the offsets of batch `first` were durable before this run began.
+    `offsets_in_marker`: those of later ones go with their markers, if no state waits for them.
     """
 
     def __init__(
         self, first: int, *, recorded: bool, with_log: bool, behind: int = 8,
-        offsets_ride: bool = False,
+        offsets_in_marker: bool = False,
     ) -> None:  # fmt: skip
         self.with_log = with_log
-        self.offsets_ride = offsets_ride
+        self.offsets_in_marker = offsets_in_marker
         self.behind = behind
         self.released = first if recorded else first - 1
         self.committed = first - 1
@@ -308,15 +308,15 @@ class Release:
             yield effect
 
     def _step(self, number: int, batch: Batch) -> Effect | None:
-        if self.released < number and not self._may_ride(number, batch):
+        if self.released < number and not self._may_wait_for_marker(number, batch):
             return PutOffsets(number) if batch.offsets else None
         is_ready = batch.required is not None and self._is_durable(batch, batch.required)
         return self._commit_of(number) if is_ready else None
 
-    def _may_ride(self, number: int, batch: Batch) -> bool:
+    def _may_wait_for_marker(self, number: int, batch: Batch) -> bool:
         """Offsets may wait for the marker. State that is not durable when Spark has ended the
         batch may be waiting for them: it is too large for the log."""
-        if not (self.offsets_ride and batch.offsets) or PutOffsets(number) in self._under_way:
+        if not (self.offsets_in_marker and batch.offsets) or PutOffsets(number) in self._under_way:
             return False
         return batch.required is None or self._is_durable(batch, batch.required)
 

@@ -1,6 +1,6 @@
-"""Prefetching, a stage: which state is in memory before the rows that need it, as pure decisions.
+"""Prefetching, a stage: which values are in memory before the rows that need them, as pure
+decisions.
 
-Each module is the specification of a part of the plug-in, which has a Scala twin in
-`penstock.prefetch` and answers the same vectors; but `eviction` and `value_cache` are used as they
-are, by look-ups in Python workers.
+`value_cache` keeps values and absences of remote stores for look-ups in Python workers, and
+`cache_policies` says which of them it gives up when its budget is spent.
 """

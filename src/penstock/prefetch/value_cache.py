@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from penstock.prefetch.eviction import OFF, order_of
+from penstock.prefetch.cache_policies import OFF, order_of
 
 ENTRY_BYTES = 240
 """Python's own cost of an entry: its object, two places in dictionaries, its timestamps."""

@@ -113,10 +113,10 @@ BATCH_SWITCHES = Setting(
 )  # fmt: skip
 BATCH_WATERMARK = Setting(
     f"{PREFIX}batch.watermark",
-    "`handed`: code that Spark generates to compare event times with the watermark is handed the "
-    "watermark, and compiled once. `spark`: the watermark is written into the code, which Spark "
+    "`reference`: code that Spark generates to compare event times with the watermark refers to "
+    "it, and is compiled once. `spark`: the watermark is written into the code, which Spark "
     "compiles anew whenever it has moved",
-    None, "handed", choices=("handed", "spark"),
+    None, "reference", choices=("reference", "spark"),
 )  # fmt: skip
 EVICTION = Setting(
     f"{PREFIX}eviction",

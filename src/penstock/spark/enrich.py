@@ -16,7 +16,7 @@ from penstock.lookup.counts import LookupCounts
 from penstock.lookup.store import Store
 from penstock.lookup.worker import BEHAVIOURS, Enrichment, enrich_batches
 from penstock.model.ddl import parse_ddl
-from penstock.prefetch.eviction import OFF, POLICIES
+from penstock.prefetch.cache_policies import OFF, POLICIES
 from penstock.spark.installed import need_pyspark
 
 if TYPE_CHECKING:

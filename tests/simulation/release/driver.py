@@ -138,7 +138,7 @@ class Run(Query):
             recorded=recorded,
             with_log=setup.with_log,
             behind=setup.behind,
-            offsets_ride=setup.offsets_ride and setup.with_log and setup.sink == "log",
+            offsets_in_marker=setup.offsets_in_marker and setup.with_log and setup.sink == "log",
         )
 
     def add_executor(self, host: str) -> None:

@@ -53,7 +53,7 @@ class Setup:
     told_first: bool = True  # a task ends only after its ack 1 was taken in
     batches: int = 6
     pieces: PieceKind = "changelog"
-    offsets_ride: bool = False  # with the marker, where the sink is the log
+    offsets_in_marker: bool = False  # with the marker, where the sink is the log
     # How often each goes on: the driver, tasks, acks, copies of state, writes to the log, writes to
     # the location, snapshots, the word of a lost executor.
     speeds: tuple[float, ...] = (2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0)
@@ -83,7 +83,7 @@ class Setup:
             fault_rate=rng.choice((0.01, 0.03, 0.06, 0.12)),
             faults=(*(rng.choice((0, 1, 1, 4)) for _ in range(5)), 1),
             pieces=rng.choice(("changelog", "changelog", "large", "snapshot")),
-            offsets_ride=rng.random() < 0.5,
+            offsets_in_marker=rng.random() < 0.5,
         )
 
     @property

@@ -21,7 +21,7 @@ def test_the_release_follows_the_script(script: dict[str, Any]) -> None:
         script["first"],
         recorded=script["recorded"],
         with_log=script["with_log"],
-        offsets_ride=script["offsets_ride"],
+        offsets_in_marker=script["offsets_in_marker"],
         behind=script["behind"],
     )
     for step in script["steps"]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.prefetch.eviction import POLICIES
+from penstock.prefetch.cache_policies import POLICIES
 from penstock.prefetch.value_cache import PIN_BATCHES, ValueCache, size_of
 
 ROOMY = 1 << 20

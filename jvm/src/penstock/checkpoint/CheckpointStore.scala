@@ -69,14 +69,14 @@ private[checkpoint] final class CheckpointStore(
 
   override def putMarker(batch: Long, commit: Array[Byte], named: Named): Unit = {
     named.offsets.filter(_ => !offsets.containsKey(batch)).foreach { bytes =>
-      if (bytes.length > RideBytesMax) putOffsets(batch, bytes)
+      if (bytes.length > OffsetsInMarkerBytesMax) putOffsets(batch, bytes)
       else offsets.put(batch, Offsets(bytes, None))
     }
     // Offsets that were durable before this run began are in the location already.
     val ofBatch = Option(offsets.get(batch))
     val files = ofBatch.flatMap(_.entry).toSeq ++ named.pieces
-    val riding = ofBatch.filter(_.entry.isEmpty).map(_.bytes)
-    log.get.mark(batch, commit, files, copied, named.snapshots, riding)
+    val inMarker = ofBatch.filter(_.entry.isEmpty).map(_.bytes)
+    log.get.mark(batch, commit, files, copied, named.snapshots, inMarker)
     marked.put(batch, (named.pieces, commit))
     // The location takes these in order, and may be slow: only the last step is left for then.
     ofBatch.foreach(file => prepare(s"offsets/$batch", file.bytes))
@@ -136,7 +136,7 @@ private object CheckpointStore {
   final case class Offsets(bytes: Array[Byte], entry: Option[FileEntry])
 
   /** Markers are small, and larger offsets, of thousands of partitions, an entry of their own. */
-  val RideBytesMax: Int = 64 << 10
+  val OffsetsInMarkerBytesMax: Int = 64 << 10
 
   /** Spark keeps a hundred batches, which no other run gets through in this time. */
   val StoodStillNs: Long = 2L * 1000 * 1000 * 1000

@@ -101,7 +101,7 @@ private[checkpoint] object Recovery extends Logging {
         why => RunningQuery.cancelJobs(run, why.getMessage),
         snapshots,
         toLog.fold(LogLimits.Unnamed)(_.limits),
-        offsetsRide = toLog.isDefined && mode == Mode.Full && !usesSparks && nothingWaits(conf))
+        offsetsInMarker = toLog.isDefined && mode == Mode.Full && !usesSparks && noTaskWaitsForOffsets(conf))
       resources.releases.started(queue, RunningQuery.isActive)
       queue
     }
@@ -112,7 +112,7 @@ private[checkpoint] object Recovery extends Logging {
    * No task waits for the offsets of its batch: state is small files, and what is not is written
    * behind the task by our provider.
    */
-  private def nothingWaits(conf: Configuration): Boolean =
+  private def noTaskWaitsForOffsets(conf: Configuration): Boolean =
     conf.getBoolean(ChangeLogs, false) && conf.get(ProviderName.Key) == ProviderName.Ours
 
   /** Batches are released one after the other: one that Spark leaves out would be waited for. */

@@ -38,7 +38,7 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
       log.rowsMax.foreach(rows => node.put("rows_max", rows))
       log.bytesMax.foreach(bytes => node.put("bytes_max", bytes))
       log.until.foreach(position => node.put("until", position))
-      AdmissionRoutes.fillWish(node, log.inline)
+      AdmissionRoutes.fillInline(node, log.inline)
     case offer: Offer =>
       val offered = node.putObject("offer").put("cuts_by", offer.cutsBy)
       offer.rows.foreach(rows => offered.put("rows", rows))
@@ -92,7 +92,7 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
 
 private[client] object AdmissionRoutes {
 
-  def fillWish(node: ObjectNode, wish: InlineWish): Unit = if (wish.bytesMax > 0) {
+  def fillInline(node: ObjectNode, wish: InlineRequest): Unit = if (wish.bytesMax > 0) {
     node.put("inline_bytes", wish.bytesMax).put("columns", wish.columns)
     ()
   }

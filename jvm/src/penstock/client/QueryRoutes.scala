@@ -50,7 +50,7 @@ final class QueryRoutes private[client] (gateway: Gateway) {
       others.addObject().put("stream", stream).put("after", after)
     }
     body.put("wait_ms", ask.waitMs)
-    AdmissionRoutes.fillWish(body, ask.inline)
+    AdmissionRoutes.fillInline(body, ask.inline)
     AdmissionRoutes.admissionOf(gateway.postJson("/admission", body))
   }
 

@@ -52,7 +52,7 @@ trait ScanCounts {
 final case class RunningScan(scan: DeclaredScan, counts: ScanCounts)
 
 /** The scans of one task, known before the first store of it is opened. */
-final class TaskScans private {
+final class TaskScans private[eviction] {
   private val scans = new ConcurrentHashMap[StoreFamily, RunningScan]()
   private val stores = new ConcurrentHashMap[String, TimedStore]()
 
@@ -69,17 +69,17 @@ final class TaskScans private {
 
   def storeAt(location: String): Option[TimedStore] = Option(stores.get(location))
 
-  private def declare(running: RunningScan): Unit = {
+  private[eviction] def declare(running: RunningScan): Unit = {
     scans.put(running.scan.scanned, running)
     ()
   }
 }
 
 /**
- * By task attempt, so that an attempt that nobody waits for any more, of a batch before this one,
- * never has its watermark taken for the one that counts.
+ * The scans of the tasks that run in this JVM, by task attempt: the watermark of an attempt that
+ * nobody waits for any more, of a batch before this one, is never taken for the one that counts.
  */
-object TaskScans {
+final class ScansByAttempt {
   private val byAttempt = new ConcurrentHashMap[Long, TaskScans]()
 
   /** The scans of the attempt on this thread; None: it has none, or this is no task. */

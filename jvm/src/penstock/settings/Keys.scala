@@ -30,11 +30,12 @@ object Keys {
   /** Read where a session is made, in Python; here so that it is no unknown setting. */
   val BatchSwitches: FlagKey = new FlagKey(Prefix + "batch.switches", true, BadSetting)
 
-  /** Whether generated code is handed the watermark, or has it written into it. */
-  val BatchWatermark: ChoiceKey = choice("batch.watermark", HandedWatermark, Seq(HandedWatermark, "spark"))
+  /** Whether generated code refers to the watermark, or contains it. */
+  val BatchWatermark: ChoiceKey =
+    choice("batch.watermark", WatermarkByReference, Seq(WatermarkByReference, "spark"))
 
   /** The value of `BatchWatermark` with which code is not compiled anew for each watermark. */
-  def HandedWatermark: String = "handed"
+  def WatermarkByReference: String = "reference"
 
   /** Whether a scan of state that could remove nothing is made. */
   val Eviction: ChoiceKey = choice("eviction", SkipEviction, Seq(SkipEviction, "spark"))

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType
 
 import penstock.{Clock, Failpoint}
 import penstock.client.Gateway
-import penstock.commit.executor.StateRide
+import penstock.commit.executor.JointAppend
 import penstock.commit.jvm.JvmResources
 import penstock.settings.Connection
 import penstock.wire.{Stamp, Write}
@@ -53,7 +53,8 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
   private val widths = plan.targets.map(_.schema.length).toArray
 
   /** State that this task writes goes to the log with its last rows. */
-  private val ride = JvmResources.here.rides.begin(plan.query, plan.instance, batch, partition)
+  private val jointAppend =
+    JvmResources.here.jointAppends.begin(plan.query, plan.instance, batch, partition)
 
   override def write(row: InternalRow): Unit = {
     if (!plan.isByColumn) writers(0).write(row)
@@ -70,7 +71,7 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
   override def commit(): WriterCommitMessage = {
     val carrier = writers.find(_.hasRows)
     val writes = writers.toSeq
-      .map(writer => writer.finish(if (carrier.contains(writer)) Some(ride) else None))
+      .map(writer => writer.finish(if (carrier.contains(writer)) Some(jointAppend) else None))
       .filter(_.entries.nonEmpty)
     Appended(writes, writers.iterator.map(_.appendedNs).sum)
   }
@@ -78,7 +79,7 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
   override def abort(): Unit = ()
 
   override def close(): Unit =
-    try ride.end()
+    try jointAppend.end()
     finally writers.foreach(_.close())
 }
 
@@ -110,9 +111,9 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
 
   def hasRows: Boolean = rowsSinceFlush > 0
 
-  /** Sends what is left, and with it what rides along. */
-  def finish(ride: Option[StateRide]): Write = {
-    flush(ride)
+  /** Sends the rows that are left, with the state of the task if it is given. */
+  def finish(jointAppend: Option[JointAppend]): Write = {
+    flush(jointAppend)
     Write(target.stream, stamp.partition, stamp.attempt, appended.toSeq)
   }
 
@@ -125,7 +126,7 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
     buffers.iterator.filter(_ != null).map(_.bytes).sum
 
   /** One request for all substreams: a task waits for one durable append, not for one each. */
-  private def flush(ride: Option[StateRide]): Unit = {
+  private def flush(jointAppend: Option[JointAppend]): Unit = {
     val filled = buffers.indices.filter(k => buffers(k) != null && buffers(k).rows > 0)
     if (filled.nonEmpty) {
       val out = new ByteArrayOutputStream()
@@ -134,14 +135,14 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
       filled.foreach(k => buffers(k).drainTo(channel))
       channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
       channel.writeIntLittleEndian(0)
-      val state = ride.toSeq.flatMap(_.takeAlong()).map(file => file.path -> file.bytes)
+      val state = jointAppend.toSeq.flatMap(_.takeState()).map(file => file.path -> file.bytes)
       val start = Clock.System.nanos
       val (entries, stateEntries) =
         gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray, state)
       val requestNs = Clock.System.nanos - start
       appended ++= entries
       tookNs += requestNs
-      ride.foreach(_.arrived(stateEntries, requestNs))
+      jointAppend.foreach(_.answered(stateEntries, requestNs))
       rowsSinceFlush = 0
       turn = (turn + 1) % target.substreams
     }

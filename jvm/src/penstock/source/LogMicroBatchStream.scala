@@ -94,18 +94,15 @@ final class LogMicroBatchStream(
   override def statedTerms: StatedTerms = options.terms
 
   override def lookFrom(from: Option[Offset]): BatchInput = {
-    val after = from.getOrElse(start) match {
-      case position: Position => position.lsn
-      case recorded => positionIn(recorded)._2
-    }
+    val after = lsnOf(from.getOrElse(start))
     val limit = getDefaultReadLimit
     val until = availableNowEnd.map(math.max(_, after))
     LogInput(info.name, after, numberAmongSources, rowsMax(limit), bytesMax(limit), until, inline)
   }
 
   /** Of a small batch the rows come with the answer, and travel in the tasks that read them. */
-  private lazy val inline: InlineWish =
-    InlineWish(Keys.InlineBytes.value(StreamThread.setting), columns)
+  private lazy val inline: InlineRequest =
+    InlineRequest(Keys.InlineBytes.value(StreamThread.setting), columns)
 
   private def columns: Int = info.schema.getFields.size
 
@@ -124,7 +121,13 @@ final class LogMicroBatchStream(
   private def saw(start: Offset, admission: Admission): Unit = {
     latestSeen = Some(Position(info.name, admission.latest))
     substreams = math.max(substreams, admission.substreams)
-    cut = admission.rows.map(CutBatch(positionIn(start)._2, admission.end, _))
+    cut = admission.rows.map(CutBatch(lsnOf(start), admission.end, _))
+  }
+
+  /** The position in an offset, which is Spark's own form of it after a restart. */
+  private def lsnOf(offset: Offset): Long = offset match {
+    case position: Position => position.lsn
+    case recorded => positionIn(recorded)._2
   }
 
   /** As a source of a query without terms does. */

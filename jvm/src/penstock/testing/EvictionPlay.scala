@@ -3,7 +3,8 @@ package penstock.testing
 
 import scala.jdk.CollectionConverters._
 
-import penstock.eviction.{LeastTime, TaskScans}
+import penstock.commit.jvm.JvmResources
+import penstock.eviction.LeastTime
 import penstock.wire.Json
 
 /** Answers the vectors that the Python twin is held to as well. */
@@ -29,5 +30,5 @@ object EvictionPlay {
   }
 
   /** How many task attempts have scans declared; none when no task runs. */
-  def attempts: Int = TaskScans.size
+  def attempts: Int = JvmResources.here.evictionScans.size
 }

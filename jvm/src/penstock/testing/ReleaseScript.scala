@@ -23,7 +23,7 @@ object ReleaseScript {
       vector.path("recorded").asBoolean(),
       vector.path("with_log").asBoolean(),
       vector.path("behind").asLong(),
-      vector.path("offsets_ride").asBoolean())
+      vector.path("offsets_in_marker").asBoolean())
     val steps = Json.createArrayNode()
     vector.path("steps").elements().asScala.foreach { step =>
       steps.add(answered(release, release.on(eventOf(step.path("event"))), step))

@@ -12,7 +12,7 @@ final case class Admission(end: Long, latest: Long, substreams: Int, rows: Optio
 final case class InlineRows(pages: Map[Int, Array[Byte]])
 
 /** The rows that a source wants with an answer: the first columns, of a batch so small. */
-final case class InlineWish(bytesMax: Long, columns: Int)
+final case class InlineRequest(bytesMax: Long, columns: Int)
 
 /**
  * One question to admission: what a source has, how much a batch may carry, how long to wait.
@@ -30,4 +30,4 @@ final case class AdmissionRequest(
     until: Option[Long],
     others: Seq[(String, Long)],
     waitMs: Long,
-    inline: InlineWish)
+    inline: InlineRequest)

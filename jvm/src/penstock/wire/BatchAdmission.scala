@@ -16,7 +16,7 @@ final case class LogInput(
     rowsMax: Option[Long],
     bytesMax: Option[Long],
     until: Option[Long],
-    inline: InlineWish)
+    inline: InlineRequest)
     extends BatchInput
 
 /** What waits in a source outside the log, as far as it tells; `ageMs` None if nothing waits. */

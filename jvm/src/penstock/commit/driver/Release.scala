@@ -78,7 +78,7 @@ final class Release(
     recorded: Boolean,
     val withLog: Boolean,
     behind: Long = 8,
-    offsetsRide: Boolean = false)
+    offsetsInMarker: Boolean = false)
     extends Progress {
   private var releasedTo = if (recorded) first else first - 1
   private var committedTo = first - 1
@@ -228,7 +228,7 @@ final class Release(
   }
 
   private def stepOf(number: Long, batch: Batch): Option[Effect] =
-    if (releasedTo < number && !mayRide(number, batch)) {
+    if (releasedTo < number && !mayWaitForMarker(number, batch)) {
       Option.when(batch.offsets)(PutOffsets(number))
     } else batch.required.filter(isDurable(batch, _)).map(_ => commitOf(number))
 
@@ -236,8 +236,8 @@ final class Release(
     required.forall(batch.pieces.durableWrite(_, lost).isDefined)
 
   /** The offsets of the batch may wait for its marker: no state waits for them. */
-  private def mayRide(number: Long, batch: Batch): Boolean =
-    offsetsRide && batch.offsets && !underWay(PutOffsets(number)) &&
+  private def mayWaitForMarker(number: Long, batch: Batch): Boolean =
+    offsetsInMarker && batch.offsets && !underWay(PutOffsets(number)) &&
       batch.required.forall(isDurable(batch, _))
 
   private def commitOf(number: Long): Effect =

@@ -34,13 +34,13 @@ final class ReleaseQueue(
     onFailure: Throwable => Unit,
     snapshots: Option[Snapshots] = None,
     limits: LogLimits = LogLimits.Unnamed,
-    offsetsRide: Boolean = false)
+    offsetsInMarker: Boolean = false)
     extends Logging {
 
   private val clock = changes.clock
   val steps = new StepTotals(clock)
   val startedNs: Long = clock.nanos
-  private val release = new Release(first, recorded, instance.isDefined, settings.behind, offsetsRide)
+  private val release = new Release(first, recorded, instance.isDefined, settings.behind, offsetsInMarker)
   private val releaseWait = new ReleaseWait(query, clock, settings.stallMs)
   private val held = new ConcurrentHashMap[String, Array[Byte]]()
   private val entries = new ConcurrentHashMap[PieceDurable, Seq[FileEntry]]()

@@ -28,7 +28,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
   def take(piece: HeldPiece, standing: Standing): Unit = {
     val appending =
       byRun.computeIfAbsent(piece.run, run => new Appending(run, piece.conf, standing))
-    if (!resources.rides.board(piece, standing, appending)) appending.add(piece)
+    if (!resources.jointAppends.offer(piece, standing, appending)) appending.add(piece)
   }
 
   /** The runs of which pieces were appended. */
@@ -39,7 +39,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
 
   private final class Appending(run: String, conf: Configuration, standing: Standing)
       extends Retrying(new CommitSettings(conf), resources.clock)
-      with StateWay {
+      with StateAppender {
     private val queue = new ConcurrentLinkedQueue[HeldPiece]()
     private val isUnderWay = new AtomicBoolean(false)
     private def connection = Connection.of(conf).get
@@ -52,9 +52,9 @@ private[commit] final class Appender(resources: ExecutorParts) {
     }
 
     /** What is left to do is no work for the thread of a task, which has its own to end. */
-    override def arrived(
+    override def appendedWithRows(
         piece: HeldPiece,
-        files: Seq[StateBytes],
+        files: Seq[StateFileBytes],
         entries: Seq[Long],
         tookNs: Long): Unit =
       resources.pools.appenders(connection.url, conf).submit(new Work {
@@ -139,7 +139,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
 private[executor] object Appender {
 
   /** The files of a piece, read from where they wait. */
-  def filesOf(piece: HeldPiece): Seq[StateBytes] =
+  def filesOf(piece: HeldPiece): Seq[StateFileBytes] =
     for (file <- piece.files.values.toSeq; local <- file.local)
-      yield StateBytes(file.stateFile.relative, Files.readAllBytes(local.toPath))
+      yield StateFileBytes(file.stateFile.relative, Files.readAllBytes(local.toPath))
 }

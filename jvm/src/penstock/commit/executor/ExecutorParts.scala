@@ -31,7 +31,7 @@ trait ExecutorParts {
 
   private[commit] def appender: Appender
 
-  def rides: StateRides
+  def jointAppends: JointAppends
 
   /** Drops the state that this JVM holds of a run of which nothing more becomes durable. */
   def forgetRun(run: String): Unit

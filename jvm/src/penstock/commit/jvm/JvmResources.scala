@@ -16,6 +16,7 @@ import penstock.client.Gateway
 import penstock.commit.{Changes, WorkerPools, Workers}
 import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 import penstock.commit.executor._
+import penstock.eviction.ScansByAttempt
 import penstock.observe.{BatchRecords, PlanNotes}
 import penstock.wire.Json
 
@@ -44,9 +45,10 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val heldState = new HeldState(this)
   val copier = new Copier(this)
   private[commit] val appender = new Appender(this)
-  val rides = new StateRides
+  val jointAppends = new JointAppends
   val batches = new BatchRecords
   val planNotes = new PlanNotes
+  val evictionScans = new ScansByAttempt
   private val closersByRun = new ConcurrentHashMap[String, () => Unit]()
   @volatile private var watched: Option[SparkContext] = None
   @volatile private var isClosed = false
@@ -106,7 +108,8 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     "runs with notes" -> planNotes.size.toLong,
     "runs waited for" -> copier.runs.size.toLong,
     "runs known" -> news.runs.size.toLong,
-    "tasks that take state along" -> rides.size.toLong,
+    "tasks with scans for eviction" -> evictionScans.size.toLong,
+    "tasks with a joint append" -> jointAppends.size.toLong,
     "open questions" -> openQuestions.size.toLong)
 
   private[commit] def close(): Unit = {

@@ -75,7 +75,7 @@ object SparkMembers extends Logging {
     new SparkField[RocksDB, ReadOptions](classOf[RocksDB], "readOptions", classOf[ReadOptions])
 
   /**
-   * What operators compare event times with: the watermark in it is handed to generated code. Where
+   * What operators compare event times with: generated code refers to the watermark in it. Where
    * they are missing, Spark compiles the code of each batch anew.
    */
   val SaveLate = watermarkField(classOf[StateStoreSaveExec], "watermarkExpressionForLateEvents")

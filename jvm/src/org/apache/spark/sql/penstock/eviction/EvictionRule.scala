@@ -16,13 +16,13 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.penstock.RunningQuery
 
 import penstock.commit.jvm.JvmResources
-import penstock.eviction.{ScanCounts, ScanNames, TaskScans}
+import penstock.eviction.{ScanCounts, ScanNames}
 import penstock.settings.{ChoiceKey, Keys}
 
 /**
  * Puts a node above each operator that evicts by a watermark. It tells the operator's tasks which
- * scans of state they are going to make for it, so that a store that knows better spares them, and
- * hands the watermark to generated code. Plans are otherwise as they were.
+ * scans of state they are going to make for it, so that a store skips those that would remove
+ * nothing, and has generated code refer to the watermark. Plans are otherwise as they were.
  */
 object EvictionRule extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
@@ -35,13 +35,13 @@ object EvictionRule extends Rule[SparkPlan] {
     case Some(state) if isKnown(operator) =>
       val scans = if (isSkipped) OperatorScans.of(operator) else Some(Nil)
       if (isSkipped) note(state.operatorId, scans)
-      if (scans.forall(_.isEmpty) && !isHanded) operator
+      if (scans.forall(_.isEmpty) && !isWatermarkReferenced) operator
       else
         EvictionScansExec(
           operator,
           scans.getOrElse(Nil),
           OperatorFolder(state.checkpointLocation, state.operatorId),
-          isHanded)
+          isWatermarkReferenced)
     case _ => operator
   }
 
@@ -58,7 +58,7 @@ object EvictionRule extends Rule[SparkPlan] {
     val text = scans match {
       case None => "left to Spark: it evicts in a way that this rule does not know"
       case Some(Nil) => "it evicts nothing"
-      case Some(known) => s"spares ${known.size} scans per partition where no row has expired"
+      case Some(known) => s"scans for eviction per partition: ${known.size}, skipped where no row has expired"
     }
     JvmResources.here.planNotes.say(run, batch, "eviction", operator, text)
   }
@@ -69,7 +69,7 @@ object EvictionRule extends Rule[SparkPlan] {
       SQLConf.get.stateStoreProviderClass == classOf[PenstockStateStoreProvider].getName &&
       SQLConf.get.stateStoreEncodingFormat == BinaryRows
 
-  private def isHanded: Boolean = set(Keys.BatchWatermark) == Keys.HandedWatermark
+  private def isWatermarkReferenced: Boolean = set(Keys.BatchWatermark) == Keys.WatermarkByReference
 
   private def set(key: ChoiceKey): String =
     key.value(name => Option(SQLConf.get.getConfString(name, null)))
@@ -80,13 +80,13 @@ object EvictionRule extends Rule[SparkPlan] {
 /**
  * An operator whose scans for eviction are known to the stores of its tasks.
  *
- * @param handsWatermark whether generated code is handed the watermark
+ * @param isWatermarkReferenced whether generated code refers to the watermark instead of containing it
  */
 private[sql] final case class EvictionScansExec(
     child: SparkPlan,
     scans: Seq[OperatorScan],
     folder: OperatorFolder,
-    handsWatermark: Boolean)
+    isWatermarkReferenced: Boolean)
     extends UnaryExecNode {
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
@@ -100,7 +100,7 @@ private[sql] final case class EvictionScansExec(
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
 
   override protected def doExecute(): RDD[InternalRow] = {
-    if (handsWatermark) WatermarkCode.hand(child)
+    if (isWatermarkReferenced) WatermarkCode.refer(child)
     val counts = new CountedScans(longMetric("scansSkipped"), longMetric("scansMade"))
     new DeclaredScansRDD(child.execute(), scans, folder, counts)
   }
@@ -120,7 +120,7 @@ private final class DeclaredScansRDD(
   override protected def getPartitions: Array[Partition] = firstParent[InternalRow].partitions
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
-    TaskScans.declare(context, scans.map(_.in(folder, split.index)), counts)
+    JvmResources.here.evictionScans.declare(context, scans.map(_.in(folder, split.index)), counts)
     firstParent[InternalRow].iterator(split, context)
   }
 }

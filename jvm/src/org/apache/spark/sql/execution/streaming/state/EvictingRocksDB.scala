@@ -10,6 +10,7 @@ import org.apache.spark.sql.penstock.SparkMembers
 import org.apache.spark.util.NextIterator
 import org.rocksdb.{ReadOptions, RocksDB => NativeRocksDB}
 
+import penstock.commit.jvm.JvmResources
 import penstock.eviction.{RunningScan, StoreFamily, TaskScans, TimedStore}
 
 /**
@@ -156,7 +157,7 @@ private[state] abstract class EvictingRocksDB(
   }
 
   private def scan(family: String)(asSpark: => NextIterator[ByteArrayPair]): NextIterator[ByteArrayPair] = {
-    val task = TaskScans.ofThisTask
+    val task = scansOfThisTask
     task.flatMap(_.scanOf(StoreFamily(dfsRootDir, family))) match {
       case Some(running) if running.scan.isDirect =>
         times.get(family).fold(asSpark)(known => direct(running, known, rowsOf(family), asSpark))
@@ -211,7 +212,7 @@ private[state] abstract class EvictingRocksDB(
   }
 
   /** The families whose times this task's operators go by are watched from their first write on. */
-  private def watchFamilies(): Unit = TaskScans.ofThisTask.foreach { task =>
+  private def watchFamilies(): Unit = scansOfThisTask.foreach { task =>
     task.opened(dfsRootDir, this)
     val isEmpty = UncachedRows.isEmpty(native)
     task.columnsOf(dfsRootDir).foreach { case (family, column) =>
@@ -228,6 +229,8 @@ private[state] abstract class EvictingRocksDB(
     }
     isCacheSpared = isSpared
   }
+
+  private def scansOfThisTask: Option[TaskScans] = JvmResources.here.evictionScans.ofThisTask
 
   private def native: NativeRocksDB = SparkMembers.NativeStore.of(this)
 }

@@ -12,7 +12,7 @@ private[state] final class FamilyTimes(val column: TimeColumn, isEmpty: Boolean)
   private var handedOut: Array[Byte] = null
   least.opened(isEmpty)
 
-  def put(key: Array[Byte], value: Array[Byte]): Unit = 
+  def put(key: Array[Byte], value: Array[Byte]): Unit =
     least.put(reader.of(if (column.inValue) value else key))
 
   def forgotten(): Unit = least.forgotten()

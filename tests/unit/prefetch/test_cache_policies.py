@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadCall
-from penstock.prefetch.eviction import (
+from penstock.prefetch.cache_policies import (
     ORDERS,
     ClockOrder,
     EvictionOrder,
