@@ -3,7 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.contract
 import scala.util.Random
 
 import org.apache.spark.sql.execution.streaming.state._
-import org.rocksdb.{FlushOptions, MutableColumnFamilyOptions, RocksDB => NativeRocksDB}
+import org.apache.spark.sql.penstock.SparkField
+import org.rocksdb.{FlushOptions, MutableColumnFamilyOptions, RocksDB => NativeRocksDB, Statistics}
 
 import Checks._
 import Rows._
@@ -129,6 +130,12 @@ object CompactionCases extends Cases {
     equal("whether none runs", waiting.join(), false)
     compacting.join()
     store.abort()
+  }
+
+  check("a_spark_without_statistics_reports_no_time_of_compactions", once) { rig =>
+    val provider = rig.provider()
+    val moved = new SparkField[RocksDB, Statistics](classOf[RocksDB], "moved", classOf[Statistics])
+    equal("time", new RocksDBInternals(rocksDBOf(provider), new ManualClock, moved).compactionMs, 0L)
   }
 
   /** Until the compaction ends, what is not to begin before its end does not; it is waited for. */

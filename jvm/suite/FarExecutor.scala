@@ -11,6 +11,7 @@ import org.apache.spark.api.plugin.PluginContext
 import org.apache.spark.resource.ResourceInformation
 
 import penstock.Clock
+import penstock.client.Gateways
 import penstock.commit.{Changes, WorkerPools}
 import penstock.commit.channel.{JavaBytes, Message, WhenOther}
 import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
@@ -20,10 +21,11 @@ final class FarExecutor(driver: ReleaseQueues, open: OpenQuestions) extends Exec
   val messages = new AtomicInteger()
 
   override val clock: Clock = Clock.System
+  override val gateways = new Gateways(clock)
   override val changes = new Changes(clock)
   override val pools = new WorkerPools
   override val localFolder = new LocalFolder
-  override val releases = new ReleaseQueues(changes, _ => (), isHere = false)
+  override val releases = new ReleaseQueues(_ => (), isHere = false)
   override val news = new DriverNews(releases, changes)
   override val steps = new StepTimes(clock, releases)
   override val questions = new DriverQuestions(this)

@@ -7,7 +7,16 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 
+import org.apache.spark.sql.penstock.SparkMemberCases
+import org.apache.spark.sql.penstock.admission.OutsideDataCases
+import org.apache.spark.sql.penstock.columnar.PlanRuleCases
+import org.apache.spark.sql.penstock.lookahead.LookaheadCases
+
+import penstock.admission.AdmissionCases
 import penstock.commit.jvm.JvmResources
+import penstock.devices.{DevicePlanCases, InterpreterCases}
+import penstock.plugin.TokenCases
+import penstock.prefetch.contract.PrefetchCases
 import penstock.wire.Json
 
 /**
@@ -55,7 +64,19 @@ object Main {
     "isolation" -> IsolationCases,
     "run" -> RunCases,
     "retry" -> RetryCases,
-    "stall" -> StallCases)
+    "stall" -> StallCases,
+    "cache" -> CacheCases,
+    "cached store" -> CachedStoreCases,
+    "lookahead" -> LookaheadCases,
+    "prefetch" -> PrefetchCases,
+    "token" -> TokenCases,
+    "admission" -> AdmissionCases,
+    "device plans" -> DevicePlanCases,
+    "interpreters" -> InterpreterCases,
+    "plan rules" -> PlanRuleCases,
+    "spark members" -> SparkMemberCases,
+    "eviction" -> EvictionCases,
+    "outside data" -> OutsideDataCases)
 
   def main(arguments: Array[String]): Unit = {
     // Loggers write to standard output too; the lines of this program go to the real one.

@@ -9,11 +9,14 @@ import Checks._
 /** A clock that stands still until it is turned. */
 final class ManualClock extends Clock {
   private var nowNs = 0L
+  private var jumpedMs = 0L
   private val waiting = mutable.Buffer.empty[AnyRef]
 
   override def nanos: Long = synchronized(nowNs)
 
-  override def wallMs: Long = nanos / Clock.NsInMs
+  override def wallMs: Long = steadyMs + synchronized(jumpedMs)
+
+  override def steadyMs: Long = nanos / Clock.NsInMs
 
   override def sleepNs(ns: Long): Unit = {
     val end = nanos + ns
@@ -44,6 +47,9 @@ final class ManualClock extends Clock {
     }
     monitors.foreach(monitor => monitor.synchronized(monitor.notifyAll()))
   }
+
+  /** Sets the wall clock forward, or back, while no time passes. */
+  def jump(ms: Long): Unit = synchronized(jumpedMs += ms)
 
   /** Returns when some thread waits for time to pass. */
   def awaitSleeper(): Unit = eventually("a thread waits for the clock")(synchronized(waiting.nonEmpty))

@@ -1,12 +1,17 @@
 package org.apache.spark.sql.execution.streaming.state.contract
 
-import java.util.concurrent.atomic.AtomicReference
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicReference}
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{Path => HadoopPath}
+
+import penstock.checkpoint.location.StateFile
 import penstock.commit.{Changes, PieceDurable, PieceWritten}
 import penstock.commit.channel._
 import penstock.commit.driver.OpenQuestions
-import penstock.commit.executor.FarExecutor
+import penstock.commit.executor.{Arrival, FarExecutor}
 import penstock.commit.jvm.JvmResources
+import penstock.settings.CommitSettings
 
 import Checks._
 
@@ -15,6 +20,7 @@ object NewsCases extends Cases {
   private val Tasks = 20
   private val WaitMs = 300000L
   private val Writer = "1"
+  private val Id = "0a1b2c3d"
 
   private def resources: JvmResources = JvmResources.here
 
@@ -69,6 +75,26 @@ object NewsCases extends Cases {
     fails("the wait", "has ended")(task.join())
     executor.forgetRun(run)
     equal("what is known of it", executor.news.runs, Set.empty[String])
+  }
+
+  check("a_load_of_what_another_executor_writes_hears_of_it_and_asks_no_more", allOf(once, held)) { rig =>
+    val executor = far()
+    val run = rig.queue.run
+    val file = StateFile.of(new HadoopPath(s"${rig.root.toUri}/state/0/0/1_$Id.changelog")).get
+    val isThere = new AtomicBoolean(false)
+    rig.begin(0)
+    eventually("the offsets are there")(rig.location.has("offsets/0"))
+    rig.location.hold(0)
+    rig.queue.commitWritten(0, Array.emptyByteArray, Set(Id))
+    val load = aside(executor.questions.awaitArrival(run, file, new CommitSettings(new Configuration))(isThere.get))
+    eventually("it waits")(load.thread.getState == Thread.State.TIMED_WAITING)
+    Thread.sleep(1500)
+    equal("messages while nothing happens", executor.messages.get, 3)
+    isThere.set(true)
+    rig.queue.receive(MadeDurable(run, Seq(Durable(PieceDurable(0, Id, Writer, 1), Nil, Map.empty))))
+    equal("where it is", load.join(), Some(Arrival.InLocation))
+    holds(s"few messages: ${executor.messages.get}")(executor.messages.get <= 6)
+    executor.forgetRun(run)
   }
 
   check("an_open_question_is_answered_all_the_same_after_a_while", once) { _ =>

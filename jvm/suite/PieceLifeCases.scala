@@ -15,7 +15,8 @@ object PieceLifeCases extends Cases {
 
   private val events: Seq[HeldPieceEvent] = Seq(
     Announce, FileClosed(isWhole = false), FileClosed(isWhole = true), Cancelled, NewerWrite,
-    CopyEnded, DurableInLog, DurableInLocation, BatchCopied, BatchWithoutIt, SpaceNeeded, RunEnded)
+    CopyEnded, AppliedInLog, DurableInLog, DurableInLocation, BatchCopied, BatchWithoutIt,
+    SpaceNeeded, RunEnded)
 
   /** Per state of a write that is not over, what its events lead to; what is not here is a bug. */
   private val table: Map[HeldPieceState, Map[HeldPieceEvent, HeldPieceState]] = Map(
@@ -30,9 +31,11 @@ object PieceLifeCases extends Cases {
       FileClosed(isWhole = false) -> Announced,
       FileClosed(isWhole = true) -> Complete,
       Cancelled -> Dropped),
-    Complete -> Map(CopyEnded -> Copied, DurableInLog -> Durable),
+    Complete -> Map(CopyEnded -> Copied, AppliedInLog -> Applied, DurableInLog -> Durable),
     Copied -> Map(CopyEnded -> Copied, DurableInLocation -> InLocation),
+    Applied -> Map(AppliedInLog -> Applied, DurableInLog -> Durable, BatchCopied -> InLocation),
     Durable -> Map(
+      AppliedInLog -> Durable,
       DurableInLog -> Durable,
       DurableInLocation -> InLocation,
       BatchCopied -> InLocation,
@@ -43,7 +46,7 @@ object PieceLifeCases extends Cases {
       case _ if state.isOver => Some(state)
       case NewerWrite => Some(Superseded)
       case BatchWithoutIt | RunEnded => Some(Dropped)
-      case FileClosed(_) if Set[HeldPieceState](Complete, Copied, Durable)(state) => Some(state)
+      case FileClosed(_) if Set[HeldPieceState](Complete, Copied, Applied, Durable)(state) => Some(state)
       case _ => table(state).get(event)
     }
 

@@ -27,8 +27,6 @@ import penstock.settings.{CommitSettings, Keys}
  * queue of offsets and commits, and remembers the id of each version that counts.
  */
 final class StoreRig(val variant: Variant, folder: Path) {
-  import StoreRig._
-
   private var queries = 1
 
   def root: Path = folder.resolve(if (queries == 1) "checkpoint" else s"checkpoint$queries")
@@ -36,6 +34,9 @@ final class StoreRig(val variant: Variant, folder: Path) {
   /** No other rig of this process has it. */
   val name: String = folder.getFileName.toString
   private var run = UUID.randomUUID()
+
+  /** Settings that providers made from now on have beside the others. */
+  val more: mutable.Map[String, String] = mutable.Map.empty
   private val ids = mutable.Map.empty[(Int, Long), String]
   private val begun = mutable.Set.empty[Long]
   private val ended = mutable.Set.empty[Long]
@@ -55,6 +56,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
 
   private def resources: JvmResources = JvmResources.here
 
+  def runId: String = run.toString
   def queue: ReleaseQueue = releasing.get
   def location: LocationStore = stores.last
 
@@ -310,7 +312,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
   private def storeConf(minDeltas: Int): StateStoreConf = {
     val sql = new SQLConf
     val prefix = "spark.sql.streaming.stateStore"
-    sql.setConfString(s"$prefix.providerClass", s"$Package.${variant.provider}")
+    sql.setConfString(s"$prefix.providerClass", s"org.apache.spark.sql.execution.streaming.state.${variant.provider}")
     sql.setConfString(s"$prefix.compression.codec", variant.codec)
     sql.setConfString(s"$prefix.checkpointFormatVersion", variant.format.toString)
     sql.setConfString(s"$prefix.minDeltasForSnapshot", minDeltas.toString)
@@ -330,6 +332,7 @@ final class StoreRig(val variant: Variant, folder: Path) {
       conf.setBoolean(s"fs.$scheme.impl.disable.cache", true)
     }
     server.foreach(conf.set(Keys.Url.name, _))
+    more.foreach { case (key, value) => conf.set(key, value) }
     conf.set(Keys.CommitRetrySeconds.name, retrySeconds.toString)
     conf.set(Keys.LocalMaxBytes.name, localBytes.toString)
     conf.setBoolean(Keys.CommitAwaitCompaction.name, awaitCompaction)
@@ -343,8 +346,4 @@ final class StoreRig(val variant: Variant, folder: Path) {
     }
     conf
   }
-}
-
-object StoreRig {
-  val Package = "org.apache.spark.sql.execution.streaming.state"
 }

@@ -13,6 +13,12 @@ trait Clock {
   /** Milliseconds since 1970, to compare with the times of files. */
   def wallMs: Long
 
+  /**
+   * The same, as the wall clock stood when it was first read, and even since then: setting that clock
+   * does not change the order of two of these moments.
+   */
+  def steadyMs: Long
+
   def sleepNs(ns: Long): Unit
 
   final def sleepMs(ms: Long): Unit = sleepNs(ms * Clock.NsInMs)
@@ -64,6 +70,10 @@ object Clock {
     override def nanos: Long = java.lang.System.nanoTime()
 
     override def wallMs: Long = java.lang.System.currentTimeMillis()
+
+    private val startMs: Long = wallMs - nanos / NsInMs
+
+    override def steadyMs: Long = startMs + nanos / NsInMs
 
     override def sleepNs(ns: Long): Unit = Thread.sleep(ns / NsInMs, (ns % NsInMs).toInt)
 

@@ -11,7 +11,7 @@ import org.apache.spark.sql.sources.DataSourceRegister
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import penstock.client.Gateway
+import penstock.commit.jvm.JvmResources
 import penstock.plugin.PenstockTable
 import penstock.settings.{Connection, Options}
 
@@ -22,7 +22,7 @@ final class PenstockProvider extends TableProvider with DataSourceRegister {
   override def supportsExternalMetadata(): Boolean = true
 
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
-    val gateway = Gateway.to(Connection.of(options))
+    val gateway = JvmResources.here.gateways.to(Connection.of(options))
     ArrowBridge.sparkSchema(gateway.streams.describe(Options.stream(options)).schema)
   }
 

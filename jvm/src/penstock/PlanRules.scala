@@ -3,8 +3,10 @@ package penstock
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.penstock.columnar.DeviceRule
 import org.apache.spark.sql.penstock.eviction.EvictionRule
 import org.apache.spark.sql.penstock.gate.GateRule
+import org.apache.spark.sql.penstock.lookahead.LookaheadRule
 import org.apache.spark.sql.penstock.windows.PaneRule
 
 /**
@@ -12,11 +14,14 @@ import org.apache.spark.sql.penstock.windows.PaneRule
  * are in their places and operators have their ids, and before it makes code of the plan.
  *
  *   1. Panes come first: they change what is below a shuffle, and others look at what is there.
- *   2. Eviction stands above the operators whose scans it declares.
- *   3. The gate comes last: it stands at the root and must see the plan that is run.
+ *   2. Devices take over what panes have left below a shuffle.
+ *   3. Eviction stands above the operators whose scans it declares.
+ *   4. Lookahead comes behind whatever changes what is below a shuffle or how state is read.
+ *   5. The gate comes last: it stands at the root and must see the plan that is run.
  */
 private[penstock] object PlanRules extends ColumnarRule {
-  private val inOrder: Seq[Rule[SparkPlan]] = Seq(PaneRule, EvictionRule, GateRule)
+  private val inOrder: Seq[Rule[SparkPlan]] =
+    Seq(PaneRule, DeviceRule, EvictionRule, LookaheadRule, GateRule)
 
   override def preColumnarTransitions: Rule[SparkPlan] = AllInOrder
 

@@ -4,15 +4,19 @@ package penstock.admission
 import scala.collection.mutable
 
 import penstock.observe.BatchCost
-import penstock.wire.BatchReport
+import penstock.wire.{BatchReport, PlanReport}
 
 /**
  * The finished batches of a query that the server is to be told of. A batch is reported once Spark
  * has told its listeners all of it, which may be after the next question. A server that was started
  * anew is told of the last ones again, with the time that the driver measured: it has not seen their
  * markers.
+ *
+ * @param planReportOf how the planned part of a batch ran, asked once
  */
-private[admission] final class BatchReports(costOf: Long => Option[BatchCost]) {
+private[admission] final class BatchReports(
+    costOf: Long => Option[BatchCost],
+    planReportOf: (Long, BatchCost) => Option[PlanReport] = (_, _) => None) {
   import BatchReports._
 
   private val awaited = mutable.LinkedHashMap.empty[Long, Ran]
@@ -35,7 +39,7 @@ private[admission] final class BatchReports(costOf: Long => Option[BatchCost]) {
   def next(): Map[Long, BatchReport] = {
     for ((batch, ran) <- awaited.toSeq; cost <- costOf(batch)) {
       awaited -= batch
-      due(batch) = report(ran, cost)
+      due(batch) = report(ran, cost).copy(plan = planReportOf(batch, cost))
       recent(batch) = due(batch).copy(visibleMs = Some(cost.visibleMs))
       keep(due)
       keep(recent)

@@ -8,6 +8,7 @@ import org.apache.spark.sql.penstock.{RunningQuery, SinkKind, StreamThread, Trig
 import penstock.{BadCall, Clock}
 import penstock.client.Gateway
 import penstock.commit.jvm.JvmResources
+import penstock.devices.RunPlans
 import penstock.query.{QueryRuns, TaskLog}
 import penstock.settings.{Keys, StatedTerms, Terms}
 import penstock.wire._
@@ -25,6 +26,8 @@ final case class Admitted(isCut: Boolean, share: Share)
  */
 private[admission] final class QueryAdmission(
     query: String,
+    plans: RunPlans,
+    notes: UntoldNotes,
     sources: Seq[SparkDataStream with AdmittedSource],
     terms: Terms,
     gateway: Gateway,
@@ -32,7 +35,9 @@ private[admission] final class QueryAdmission(
     clock: Clock) {
   import QueryAdmission._
 
-  private val reports = new BatchReports(batch => JvmResources.here.batches.cost(query, batch))
+  private val reports = new BatchReports(
+    batch => JvmResources.here.batches.cost(query, batch),
+    (batch, cost) => cost.scan.flatMap(plans.report(batch, _)))
   private val outcomes = new Outcomes(clock)
   private var round = Option.empty[Round]
   private var batchBefore = Option.empty[Option[Long]]
@@ -50,10 +55,14 @@ private[admission] final class QueryAdmission(
   /** Of the query at its first source, and of every source what it has left over. */
   def metricsOf(source: AdmittedSource): Map[String, String] = {
     val ofQuery = outcomes.metrics
-    val shown = if (sources.headOption.contains(source)) ofQuery else Map.empty[String, String]
+    val shown =
+      if (sources.headOption.contains(source)) ofQuery ++ prefetched else Map.empty[String, String]
     val all = shown ++ backlogs.getOrElse(source, Map.empty[String, String])
     all.map { case (name, value) => s"penstock.$name" -> value }
   }
+
+  private def prefetched: Map[String, String] = RunningQuery.streamThread
+    .fold(Map.empty[String, String]) { case (_, run) => JvmResources.here.activeCandidates.metrics(run) }
 
   private def ask(): Round = {
     val isFirst = noteBatchBefore()
@@ -61,7 +70,8 @@ private[admission] final class QueryAdmission(
     val inputs = sources.map(source => source.lookFrom(starts.get(source)))
     val log = logHere
     val telling = reports.next()
-    val mustCut = isAvailableNow || StreamThread.isAwaited(query)
+    val newNotes = notes.next()
+    val mustCut = isAwaited
     val question = BatchQuestion(
       query,
       RunningQuery.nameOf(query),
@@ -73,34 +83,44 @@ private[admission] final class QueryAdmission(
       mustCut,
       telling.values.toSeq,
       schedule,
-      if (isFirst || mustCut) 0 else holdMs(inputs))
+      if (isFirst || mustCut) 0 else holdMs(inputs),
+      PlanningQuestion.of(plans, sources),
+      newNotes.map(_._2))
     try {
       val answer = gateway.admission.admitBatch(question, terms)
       log.foreach(_.confirmed())
       reports.delivered(telling, answer.server)
+      notes.delivered(newNotes, answer.server)
       took(inputs, answer)
       Round(Some(answer), sources.toSet)
     } catch {
       // What a source does about rows that are gone, it does when it asks by itself.
-      case e: BadCall if RowsGone(e.code) => Round(None, sources.toSet)
+      case e: BadCall if RowsGone(e.code) =>
+        plans.answeredWith(None)
+        Round(None, sources.toSet)
     }
   }
 
+  /** Somebody may begin to wait while a question is held: it is asked anew for every answer. */
+  private def isAwaited: Boolean = isAvailableNow || StreamThread.isAwaited(query)
+
   /** The run's task log, if the server that is asked has it. */
-  private def logHere: Option[TaskLog] = QueryRuns.logOfThisThread.filter(_.isAt(gateway.url))
+  private def logHere: Option[TaskLog] = QueryRuns.here.logOfThisThread.filter(_.isAt(gateway.url))
 
   private def took(inputs: Seq[BatchInput], answer: BatchAdmission): Unit = {
+    QueryRuns.here.check()
     tellJobs(query, answer.deadlineMs, answer.leftMs.filter(_ => answer.cut.isDefined), answer.weight, clock)
     outcomes.answered(answer)
+    plans.answeredWith(answer.plan.filter(_ => answer.cut.isDefined))
     val parts = sources.zip(inputs).zipWithIndex.map { case ((source, input), index) =>
       (source, input, answer.shares.getOrElse(index, Share.Nothing))
     }
     if (answer.cut.isDefined) {
       backlogs = parts.map { case (source, input, share) => source -> Outcomes.backlog(input, share) }.toMap
-    } else if (parts.forall { case (_, input, share) => isNothing(input, share) }) {
+    } else if (isAwaited && parts.forall { case (_, input, share) => isNothing(input, share) }) {
       // Whoever waits for all data to be processed waits for it to be visible; withheld data do
       // not end such a wait, so that they need not wait for the commit.
-      QueryRuns.awaitCommitted()
+      QueryRuns.here.awaitCommitted()
     }
   }
 
@@ -133,7 +153,7 @@ object QueryAdmission extends Logging {
   /** The admission of the query whose stream thread is calling; None where it has no terms. */
   private[admission] def of(source: SparkDataStream with AdmittedSource): Option[QueryAdmission] =
     source.admission.getOrElse {
-      RunningQuery.streamThread.flatMap { case (query, _) => begin(query, source) }
+      RunningQuery.streamThread.flatMap { case (query, run) => begin(query, run, source) }
     }
 
   /**
@@ -144,11 +164,7 @@ object QueryAdmission extends Logging {
     val session = StatedTerms.read(StreamThread.setting)
     for ((query, _) <- RunningQuery.streamThread if stated.isStated || session.isStated) {
       StreamThread.triggerOf(query) match {
-        case TriggerKind.OfItsOwn(words) =>
-          throw new BadCall(
-            "bad_terms",
-            s"a query with a deadline or a policy cannot have $words: admission says when its " +
-              "batches begin. Start it without a trigger, or without deadline and policy")
+        case TriggerKind.OfItsOwn(words) => throw refusal(words)
         case _ =>
           val deadlineMs = stated.deadlineMs.orElse(session.deadlineMs)
           tellJobs(query, deadlineMs.map(_.toDouble), None, 1.0, Clock.System)
@@ -156,7 +172,20 @@ object QueryAdmission extends Logging {
     }
   }
 
-  private def begin(query: String, source: SparkDataStream with AdmittedSource): Option[QueryAdmission] = {
+  /** Refuses terms of a query in continuous processing, which plans it before it has a thread. */
+  def startingContinuous(stated: StatedTerms): Unit =
+    if (stated.isStated || StatedTerms.read(StreamThread.setting).isStated)
+      throw refusal("continuous processing")
+
+  private def refusal(trigger: String): BadCall = new BadCall(
+    "bad_terms",
+    s"a query with a deadline or a policy cannot have $trigger: admission says when its " +
+      "batches begin. Start it without a trigger, or without deadline and policy")
+
+  private def begin(
+      query: String,
+      run: String,
+      source: SparkDataStream with AdmittedSource): Option[QueryAdmission] = {
     val trigger = StreamThread.triggerOf(query)
     val isAvailableNow = trigger == TriggerKind.AvailableNow
     // The plan is not there yet when Spark asks a source that does not know this trigger.
@@ -170,7 +199,7 @@ object QueryAdmission extends Logging {
         StreamThread.windowSlideMs(query))
       val common = stated
         .filter(_ => !isAvailableNow || all.forall(knowsAvailableNow))
-        .map(terms => make(query, admitted, terms, isAvailableNow))
+        .map(terms => make(query, run, admitted, terms, isAvailableNow))
       if (common.isDefined && admitted.size < all.size) {
         val others = all.filterNot(admitted.contains(_)).mkString(", ")
         logWarning(s"query $query has terms, and sources that cannot be held: $others. They begin " +
@@ -183,6 +212,7 @@ object QueryAdmission extends Logging {
 
   private def make(
       query: String,
+      run: String,
       sources: Seq[SparkDataStream with AdmittedSource],
       terms: Terms,
       isAvailableNow: Boolean): QueryAdmission = {
@@ -194,7 +224,11 @@ object QueryAdmission extends Logging {
           "for all sources together, so a query with a deadline or a policy has one server")
     }
     StreamThread.context.foreach(JvmResources.here.watch)
-    new QueryAdmission(query, sources, terms, Gateway.to(servers.head), isAvailableNow, Clock.System)
+    val plans = JvmResources.here.devicePlans.asking(run)
+    val notes = new UntoldNotes(JvmResources.here.planNotes, run)
+    new QueryAdmission(
+      query, plans, notes, sources, terms, JvmResources.here.gateways.to(servers.head), isAvailableNow,
+      Clock.System)
   }
 
   private def knowsAvailableNow(source: SparkDataStream): Boolean =
@@ -219,8 +253,6 @@ object QueryAdmission extends Logging {
       deadlineMs: Option[Double],
       leftMs: Option[Double],
       weight: Double,
-      clock: Clock): Unit = {
-    val deadlineAtMs = leftMs.orElse(deadlineMs).map(ms => clock.wallMs + math.round(ms))
-    StreamThread.setJobs(query, deadlineAtMs, weight)
-  }
+      clock: Clock): Unit =
+    StreamThread.setJobs(query, leftMs.orElse(deadlineMs), weight, clock)
 }

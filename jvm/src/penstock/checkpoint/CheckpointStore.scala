@@ -74,10 +74,10 @@ private[checkpoint] final class CheckpointStore(
     }
     // Offsets that were durable before this run began are in the location already.
     val ofBatch = Option(offsets.get(batch))
-    val files = ofBatch.flatMap(_.entry).toSeq ++ named.pieces
+    val files = ofBatch.flatMap(_.entry).toSeq ++ named.files
     val inMarker = ofBatch.filter(_.entry.isEmpty).map(_.bytes)
     log.get.mark(batch, commit, files, copied, named.snapshots, inMarker)
-    marked.put(batch, (named.pieces, commit))
+    marked.put(batch, (named.files, commit))
     // The location takes these in order, and may be slow: only the last step is left for then.
     ofBatch.foreach(file => prepare(s"offsets/$batch", file.bytes))
     prepare(s"commits/$batch", commit)

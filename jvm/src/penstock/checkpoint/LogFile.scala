@@ -59,7 +59,7 @@ private[checkpoint] object LogFile {
   def of(file: Path): Option[LogFile] = for {
     folder <- Option(file.getParent) if isLogFolder(folder)
     root <- Option(folder.getParent)
-    run <- QueryRuns.ofCheckpoint(root.toString)
+    run <- QueryRuns.here.ofCheckpoint(root.toString)
     batch <- file.getName.toLongOption
   } yield LogFile(run, folder.getName, batch)
 }

@@ -12,7 +12,6 @@ import org.apache.spark.sql.penstock.RunningQuery
 
 import penstock.Clock
 import penstock.checkpoint.location.{Location, StateFile}
-import penstock.client.Gateway
 import penstock.commit.executor.Arrival
 import penstock.commit.jvm.JvmResources
 import penstock.query.QueryRuns
@@ -35,8 +34,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
 
   private val mode = new CommitSettings(conf).mode
   private def resources = JvmResources.here
-  private val files: CheckpointFileManager =
-    if (mode == Mode.Sync) Location.asSpark(path, conf) else Location.direct(path, conf)
+  private val files = Location.of(path, conf)
 
   override def createAtomic(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
     LogFile.of(file) match {
@@ -67,7 +65,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
       folder: Path,
       filter: PathFilter,
       known: Set[String]): Seq[FileStatus] = for {
-    run <- QueryRuns.ofCheckpoint(folder.getParent.toString).toSeq
+    run <- QueryRuns.here.ofCheckpoint(folder.getParent.toString).toSeq
     if RunningQuery.streamThread.exists(_._2 == run.run)
     queue <- run.queue.toSeq
     (name, bytes) <- queue.pendingIn(folder.getName) if !known(name)
@@ -138,7 +136,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
           case Some(Arrival.InLocation) => files.open(file)
           case Some(Arrival.InLog(query, logged)) =>
             OpenFiles.bytes(
-              Gateway.to(Connection.of(conf).get).queries.readFile(query, logged.entry))
+              JvmResources.here.gateways.to(Connection.of(conf).get).queries.readFile(query, logged.entry))
           case None => throw e
         }
     }

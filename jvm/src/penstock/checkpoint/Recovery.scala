@@ -46,21 +46,21 @@ private[checkpoint] object Recovery extends Logging {
   def ensure(root: Path, files: CheckpointFileManager, conf: Configuration): Unit =
     for {
       (query, run) <- RunningQuery.streamThread
-      if !QueryRuns.ofCheckpoint(root.toString).exists(_.run == run)
+      if !QueryRuns.here.ofCheckpoint(root.toString).exists(_.run == run)
       // A thread made by a stream thread inherits its properties, and may start another query.
       metadata <- StreamMetadata.read(new Path(root, "metadata"), conf) if metadata.id == query
     } {
       val settings = new CommitSettings(conf)
-      val gateway = Connection.of(conf).map(Gateway.to)
+      val gateway = Connection.of(conf).map(JvmResources.here.gateways.to)
       val taken = gateway.map(_.queries.takeOver(query, run, RunningQuery.nameOf(query)))
-      QueryRuns.ofCheckpoint(root.toString).flatMap(_.queue).foreach(endOlder)
+      QueryRuns.here.ofCheckpoint(root.toString).flatMap(_.queue).foreach(endOlder)
       if (taken.isDefined) letOlderRunFinish(root, files)
       for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
       val logged = gateway.toSeq.flatMap(new LoggedState(root, files, _, query, conf).restore())
       val snapshots = Option.when(settings.snapshotsInLog)(new Snapshots(logged))
       val log = for (g <- gateway; t <- taken) yield new TaskLog(g, query, t.instance, t.limits)
       val started = start(root, files, conf, settings, query, run, log, snapshots)
-      QueryRuns.started(root.toString, started)
+      QueryRuns.here.started(root.toString, started)
     }
 
   private def start(
@@ -94,8 +94,8 @@ private[checkpoint] object Recovery extends Logging {
         committed + 1,
         offsets > committed,
         store,
-        resources.pools.releasers(toLog.fold(StoreName.of(root))(_ => "log"), conf),
-        resources.pools.followers(StoreName.of(root), conf),
+        resources.pools.releasers(toLog.fold(StoreName.of(root))(_.server), conf),
+        resources.pools.followers(followed(root, toLog), conf),
         settings,
         resources.changes,
         why => RunningQuery.cancelJobs(run, why.getMessage),
@@ -107,6 +107,10 @@ private[checkpoint] object Recovery extends Logging {
     }
     new QueryRun(query, run, mode, log, queue, offsets, usesSparks)
   }
+
+  /** A copy to the location reads from the log what nobody has placed there: either may hang. */
+  private def followed(root: Path, toLog: Option[TaskLog]): String =
+    StoreName.of(root) + toLog.fold("")(log => s"-${log.server}")
 
   /**
    * No task waits for the offsets of its batch: state is small files, and what is not is written

@@ -37,7 +37,7 @@ private[checkpoint] object SinkLog {
         batch <- batchOf(file)
         (query, _) <- RunningQuery.streamThread
         current <- RunningQuery.batchOfThisThread if batch >= current
-        run <- QueryRuns.ofQuery(query) if batch <= run.highest
+        run <- QueryRuns.here.ofQuery(query) if batch <= run.highest
         own <- RunningQuery.sinkLogOf(query)
       } yield own.toUri.getPath == file.getParent.toUri.getPath &&
         RunningQuery.keepsStateIds(query)

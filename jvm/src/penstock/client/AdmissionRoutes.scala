@@ -29,6 +29,12 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
     fillTerms(body.putObject("terms"), terms)
     val reports = body.putArray("reports")
     question.reports.foreach(report => fillReport(reports.addObject(), report))
+    question.pipeline.foreach(PlanJson.fillPipeline(body.putObject("pipeline"), _))
+    // Left out where there is nothing new, which is what most questions have to say of the plan.
+    if (question.planNotes.nonEmpty) {
+      val notes = body.putArray("plan_notes")
+      question.planNotes.foreach(note => fillNote(notes.addObject(), note))
+    }
     body
   }
 
@@ -54,12 +60,19 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
     terms.slideMs.foreach(ms => node.put("slide_ms", ms))
   }
 
+  private def fillNote(node: ObjectNode, note: PlanNote): Unit = {
+    node.put("rule", note.rule).put("operator", note.operator)
+    node.put("text", note.text).put("since_batch", note.sinceBatch)
+    ()
+  }
+
   private def fillReport(node: ObjectNode, report: BatchReport): Unit = {
     node.put("cut", report.cut).put("rows", report.rows).put("has_data", report.hasData)
     node.put("queued_ms", report.queuedMs).put("planning_ms", report.planningMs)
     node.put("core_ms", report.coreMs).put("longest_task_ms", report.longestTaskMs)
     node.put("tasks", report.tasks)
     report.visibleMs.foreach(ms => node.put("visible_ms", ms))
+    report.plan.foreach(PlanJson.fillReport(node.putObject("plan"), _))
   }
 
   private def answerOf(answer: JsonNode): BatchAdmission = {
@@ -75,7 +88,8 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
       number(answer, "predicted_ms"),
       answer.path("reason").asText(),
       answer.path("policy").asText(),
-      number(answer, "deadline_ms"))
+      number(answer, "deadline_ms"),
+      PlanJson.planOf(answer))
   }
 
   private def shareOf(input: JsonNode): Share = {

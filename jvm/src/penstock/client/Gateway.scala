@@ -6,7 +6,7 @@ import java.net.URI
 import java.net.http.{HttpClient, HttpRequest, HttpResponse}
 import java.net.http.HttpRequest.BodyPublishers
 import java.time.Duration
-import java.util.concurrent.{CompletableFuture, ConcurrentHashMap}
+import java.util.concurrent.CompletableFuture
 
 import scala.annotation.tailrec
 
@@ -23,8 +23,10 @@ import penstock.wire.Json
  * again, with back-off, for `retrySeconds`. Interrupting the calling thread ends a call at once:
  * that is how `StreamingQuery.stop()` gets through a held request.
  */
-final class Gateway private (connection: Connection, http: HttpClient) {
+final class Gateway private[client] (connection: Connection, http: HttpClient, gateways: Gateways) {
   import Gateway._
+
+  @volatile private var token = connection.token
 
   def url: String = connection.url
 
@@ -56,8 +58,8 @@ final class Gateway private (connection: Connection, http: HttpClient) {
 
   /** Starts a GET; `settle` waits for it, and repeats it if it failed for a passing reason. */
   def startFetch(path: String): CompletableFuture[HttpResponse[Array[Byte]]] =
-    requests.counted(
-      http.sendAsync(request(path).header("Accept", ArrowType).GET().build(), bytes))
+    gateways.requests.counted(
+      http.sendAsync(authorized(request(path).header("Accept", ArrowType).GET(), token), bytes))
 
   def settle(
       path: String,
@@ -74,26 +76,31 @@ final class Gateway private (connection: Connection, http: HttpClient) {
   private def request(path: String): HttpRequest.Builder = HttpRequest
     .newBuilder(URI.create(connection.url + "/v1" + path))
     .timeout(AnswerTimeout)
-    .header("Authorization", "Bearer " + connection.token)
     .header(ProtocolHeader, ProtocolVersion)
 
   private def json(builder: HttpRequest.Builder): JsonNode = Json.readTree(send(builder).body())
 
+  private def authorized(builder: HttpRequest.Builder, bearer: String): HttpRequest =
+    builder.setHeader("Authorization", "Bearer " + bearer).build()
+
   private def send(builder: HttpRequest.Builder): HttpResponse[Array[Byte]] = {
-    val sent = builder.build()
     val end = Clock.System.deadline(connection.retrySeconds * 1000L)
     val backoff = new Backoff(Clock.System, PauseMsFirst, PauseMsMax)
 
     @tailrec def attempt(): HttpResponse[Array[Byte]] = {
+      val used = token
+      val sent = authorized(builder, used)
       val outcome =
         try {
-          val answer = requests.timed(http.send(sent, bytes))
+          val answer = gateways.requests.timed(http.send(sent, bytes))
           if (answer.statusCode() < 400) Right(sameProtocol(answer)) else Left(errorOf(answer))
         } catch {
           case e: IOException => Left(unreachable(e))
         }
       outcome match {
         case Right(answer) => answer
+        case Left(refused: BadCall) if refused.code == Unauthorized && !end.isOver && isRenewed(used) =>
+          attempt()
         case Left(_: TryAgain) if !end.isOver =>
           backoff.pause()
           attempt()
@@ -101,6 +108,12 @@ final class Gateway private (connection: Connection, http: HttpClient) {
       }
     }
     attempt()
+  }
+
+  /** Whether there is another token than the one that was refused; it is used from now on. */
+  private def isRenewed(refused: String): Boolean = {
+    if (token == refused) gateways.tokenInsteadOf(refused).foreach(fresh => token = fresh)
+    token != refused
   }
 
   /** A server of another protocol may answer and mean something else, so nothing of it is used. */
@@ -130,31 +143,13 @@ object Gateway {
   val ProtocolHeader = "Penstock-Protocol"
 
   /** Of PROTOCOL.md, as in penstock/model/protocol.py. A server of another one refuses. */
-  val ProtocolVersion = "5"
+  val ProtocolVersion = "6"
 
+  private val Unauthorized = "unauthorized"
   private val AnswerTimeout = Duration.ofSeconds(60)
   private val PauseMsFirst = 20L
   private val PauseMsMax = 1000L
   private val bytes = HttpResponse.BodyHandlers.ofByteArray()
-  private val open = new ConcurrentHashMap[Connection, Gateway]()
-
-  /** Those of this JVM to all servers. */
-  val requests = new RequestTotals(Clock.System)
-
-  /** One client per server and JVM: connections are kept and shared by all queries and tasks. */
-  def to(connection: Connection): Gateway = open.computeIfAbsent(
-    connection,
-    c => {
-      val builder = HttpClient
-        .newBuilder()
-        .version(HttpClient.Version.HTTP_1_1)
-        .connectTimeout(Duration.ofSeconds(5))
-      c.ca.foreach(path => builder.sslContext(Tls.trusting(path)))
-      new Gateway(c, builder.build())
-    })
-
-  /** Whoever asks for a server after this opens connections of its own. */
-  private[penstock] def forgetAll(): Unit = open.clear()
 
   private[client] def errorOf(answer: HttpResponse[Array[Byte]]): PenstockException = {
     val error =

@@ -86,6 +86,13 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     }
     val named = body.putArray("files")
     files.foreach(f => named.addObject().put("path", f.path).put("entry", f.entry))
+    val early = writes.flatMap(_.starts) ++ files.flatMap(file => file.start.map(_ -> file.entry))
+    if (early.nonEmpty) {
+      val starts = body.putArray("starts")
+      Starts.last(early).foreach { case (start, last) =>
+        starts.addObject().put("start", start).put("last", last)
+      }
+    }
     snapshots.foreach { kept =>
       val list = body.putArray("snapshots")
       kept.foreach { snapshot =>
@@ -101,15 +108,27 @@ final class QueryRoutes private[client] (gateway: Gateway) {
     gateway.postJson(s"/queries/$query/markers", body).path("lsn").asLong()
   }
 
-  /** Appends checkpoint files of a batch in one step; their entries, in order. */
+  /** Appends checkpoint files of a batch in one step; their entries, in order, which are durable. */
   def putFiles(
       query: String,
       instance: Long,
       batch: Long,
-      files: Seq[(String, Array[Byte])]): Seq[Long] = {
-    val route = s"/queries/$query/files?instance=$instance&batch=$batch&${FileParameters.of(files)}"
-    val answer = gateway.postBytes(route, FileParameters.body(Array.emptyByteArray, files))
-    answer.path("entries").elements().asScala.map(_.asLong()).toSeq
+      files: Seq[(String, Array[Byte])]): Seq[Long] =
+    appendFiles(query, instance, batch, files, isEarly = false).entries
+
+  /** The same; `isEarly`: the log may answer before its sync. */
+  def appendFiles(
+      query: String,
+      instance: Long,
+      batch: Long,
+      files: Seq[(String, Array[Byte])],
+      isEarly: Boolean): EntryPlaces = {
+    val early = if (isEarly) "&early=1" else ""
+    val named = FileParameters.of(files)
+    StreamRoutes.placesIn(
+      gateway.postBytes(
+        s"/queries/$query/files?instance=$instance&batch=$batch&$named$early",
+        FileParameters.body(Array.emptyByteArray, files)))
   }
 
   def readFile(query: String, entry: Long): Array[Byte] =

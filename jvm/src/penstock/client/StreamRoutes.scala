@@ -10,7 +10,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.arrow.vector.ipc.message.MessageSerializer
 import org.apache.arrow.vector.types.pojo.Schema
 
-import penstock.wire.{Json, Stamp, StreamInfo}
+import penstock.wire.{EntryPlaces, Json, Stamp, StreamInfo}
 
 /** The routes about streams and their rows. */
 final class StreamRoutes private[client] (gateway: Gateway) {
@@ -41,25 +41,24 @@ final class StreamRoutes private[client] (gateway: Gateway) {
 
   /**
    * Appends the batches of an Arrow stream as pending entries, and checkpoint files of the same
-   * batch along with them; the LSNs of both, in order.
+   * batch along with them; the LSNs of both, in order. `isEarly`: the log may answer before its sync.
    */
   def appendEntries(
       stream: String,
       stamp: Stamp,
       substreams: Seq[Int],
       arrow: Array[Byte],
-      files: Seq[(String, Array[Byte])]): (Seq[Long], Seq[Long]) = {
+      files: Seq[(String, Array[Byte])],
+      isEarly: Boolean): EntryPlaces = {
     val stamped = s"query=${stamp.query}&instance=${stamp.instance}&batch=${stamp.batch}" +
       s"&partition=${stamp.partition}&attempt=${stamp.attempt}"
     val named = if (files.isEmpty) "" else "&" + FileParameters.of(files)
+    val early = if (isEarly) "&early=1" else ""
     val answer = gateway.postArrow(
-      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}$named",
+      s"/streams/$stream/entries?$stamped&substreams=${substreams.mkString(",")}$named$early",
       FileParameters.body(arrow, files))
-    (numbers(answer, "entries"), numbers(answer, "files"))
+    StreamRoutes.placesIn(answer)
   }
-
-  private def numbers(answer: JsonNode, field: String): Seq[Long] =
-    answer.path(field).elements().asScala.map(_.asLong()).toSeq
 
   private def info(node: JsonNode): StreamInfo = StreamInfo(
     node.path("name").asText(),
@@ -72,4 +71,16 @@ final class StreamRoutes private[client] (gateway: Gateway) {
   private def schemaOf(message: Array[Byte]): Schema = MessageSerializer.deserializeSchema(
     new org.apache.arrow.vector.ipc.ReadChannel(
       java.nio.channels.Channels.newChannel(new java.io.ByteArrayInputStream(message))))
+}
+
+private[client] object StreamRoutes {
+
+  /** The answer to an append of entries. */
+  def placesIn(answer: JsonNode): EntryPlaces = EntryPlaces(
+    numbers(answer, "entries"),
+    numbers(answer, "files"),
+    Option(answer.get("start")).filterNot(_.isNull).map(_.asLong()))
+
+  private def numbers(answer: JsonNode, field: String): Seq[Long] =
+    answer.path(field).elements().asScala.map(_.asLong()).toSeq
 }

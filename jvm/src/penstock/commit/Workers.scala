@@ -59,7 +59,7 @@ final class WorkerPools {
   private val byLabel = new ConcurrentHashMap[String, Workers]()
   private val preparersByStore = new ConcurrentHashMap[String, ExecutorService]()
 
-  /** What a batch waits for to be committed: in `store`, the log or the store of a location. */
+  /** What a batch waits for to be committed: in `store`, a server's log or the store of a location. */
   def releasers(store: String, conf: Configuration): Workers = pool(s"release-$store", conf)
 
   /** What follows a commit: in a pool of its own, as a slow location must delay no commit. */

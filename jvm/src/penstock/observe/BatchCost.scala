@@ -7,6 +7,12 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import penstock.wire.Json
 
+/** The tasks of a batch that read rows in one scan: how many, how long they ran, and the rows. */
+final case class ScanTasks(tasks: Int, runMs: Long, rows: Long) {
+  private[observe] def plus(taskRunMs: Long, taskRows: Long): ScanTasks =
+    ScanTasks(tasks + 1, runMs + taskRunMs, rows + taskRows)
+}
+
 /**
  * What a finished batch cost.
  *
@@ -14,6 +20,7 @@ import penstock.wire.Json
  * @param planningMs time of the driver in which no job of the batch ran, from the cut on
  * @param coreMs how long its tasks held cores, summed
  * @param visibleMs from the cut to the end of the sink's `addBatch`
+ * @param scan of the batch that is planned, where one was watched
  */
 final case class BatchCost(
     rows: Long,
@@ -22,7 +29,8 @@ final case class BatchCost(
     coreMs: Long,
     longestTaskMs: Long,
     tasks: Int,
-    visibleMs: Long)
+    visibleMs: Long,
+    scan: Option[ScanTasks] = None)
 
 private[observe] object BatchCost {
   def of(batch: BatchRecords.Batch, progressJson: String): BatchCost = {
@@ -40,7 +48,8 @@ private[observe] object BatchCost {
       taskMs.sum,
       taskMs.maxOption.getOrElse(0L),
       taskMs.size,
-      visibleMs)
+      visibleMs,
+      batch.scanRowsMetric.map(_ => batch.scan))
   }
 
   private def launched(task: JsonNode, field: String = "launched_ms"): Long = task.path(field).asLong()

@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.metrics.source.CodegenMetrics
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator
 
-import penstock.client.Gateway
+import penstock.client.RequestTotals
 
 /** What this JVM has done so far for all queries, by name. */
 private[observe] final case class Counters(values: Seq[(String, Long)]) {
@@ -19,13 +19,13 @@ private[observe] final case class Counters(values: Seq[(String, Long)]) {
 }
 
 private[observe] object Counters {
-  def now(): Counters = {
+  def now(requests: RequestTotals): Counters = {
     val collectors = ManagementFactory.getGarbageCollectorMXBeans.asScala
     Counters(Seq(
       "compilations" -> CodegenMetrics.METRIC_COMPILATION_TIME.getCount,
       "compile ns" -> CodeGenerator.compileTime,
       "gc ms" -> collectors.map(_.getCollectionTime).sum,
-      "requests" -> Gateway.requests.count,
-      "request ns" -> Gateway.requests.ns))
+      "requests" -> requests.count,
+      "request ns" -> requests.ns))
   }
 }

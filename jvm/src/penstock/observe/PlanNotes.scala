@@ -3,7 +3,7 @@ package penstock.observe
 
 import scala.collection.mutable
 
-import penstock.wire.Json
+import penstock.wire.{Json, PlanNote}
 
 /**
  * What the rules of the plug-in say about the plan of a running query: which operator was planned
@@ -14,13 +14,17 @@ final class PlanNotes {
   import PlanNotes._
 
   private val byRun = mutable.LinkedHashMap.empty[String, mutable.LinkedHashMap[About, Note]]
+  private var lastRevision = 0L
 
   /** A rule says the same of every batch until the plan changes: the first batch of it stays. */
   def say(run: String, batch: Long, rule: String, operator: Long, text: String): Unit =
     synchronized {
       val notes = byRun.getOrElseUpdate(run, mutable.LinkedHashMap.empty)
       val about = About(rule, operator)
-      if (!notes.get(about).exists(_.text == text)) notes(about) = Note(text, batch)
+      if (!notes.get(about).exists(_.text == text)) {
+        lastRevision += 1
+        notes(about) = Note(text, batch, lastRevision)
+      }
       if (notes.size > NotesKept) notes -= notes.head._1
       if (byRun.size > RunsKept) byRun -= byRun.head._1
     }
@@ -40,6 +44,15 @@ final class PlanNotes {
     all.toString
   }
 
+  /** Notes of a run that are newer than a revision, the oldest first, each with its revision. */
+  def newer(run: String, thanRevision: Long, notesMax: Int): Seq[(Long, PlanNote)] = synchronized {
+    val changed = for {
+      notes <- byRun.get(run).toSeq
+      (about, note) <- notes.toSeq if note.revision > thanRevision
+    } yield note.revision -> PlanNote(about.rule, about.operator, note.text, note.sinceBatch)
+    changed.sortBy(_._1).take(notesMax)
+  }
+
   def forgetRun(run: String): Unit = synchronized { byRun -= run; () }
 
   /** How many runs have notes. */
@@ -53,5 +66,5 @@ private object PlanNotes {
   val NotesKept = 200
 
   final case class About(rule: String, operator: Long)
-  final case class Note(text: String, sinceBatch: Long)
+  final case class Note(text: String, sinceBatch: Long, revision: Long)
 }

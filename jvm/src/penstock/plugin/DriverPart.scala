@@ -3,21 +3,22 @@ package penstock.plugin
 
 import java.util.{Collections, Map => JMap}
 
-import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.SparkContext
 import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
 import org.apache.spark.scheduler.{
   DeadlinePool,
   SparkListener,
+  SparkListenerExecutorAdded,
   SparkListenerExecutorRemoved,
   SparkListenerJobStart
 }
-import org.apache.spark.sql.penstock.{NewsChannel, SparkMembers}
+import org.apache.spark.sql.penstock.{NewsChannel, SparkMembers, WorkerPython}
 
 import penstock.Bug
-import penstock.commit.channel.{JavaBytes, Message, WhenOther}
+import penstock.commit.channel.{JavaBytes, MachineIs, Message, TokenRefused, WhenOther}
 import penstock.commit.jvm.JvmResources
 import penstock.schedule.{AskedOrder, TaskOrder}
-import penstock.settings.{Connection, Keys}
+import penstock.settings.Keys
 
 /** The plug-in on the driver: hears of executors that are gone, and answers those that are there. */
 private[penstock] final class DriverPart extends DriverPlugin {
@@ -28,10 +29,15 @@ private[penstock] final class DriverPart extends DriverPlugin {
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     SparkMembers.check()
     pool = AskedOrder.in(context.getConf.getOption).map(order => (context, order))
-    keepToken(plugin.conf())
+    DriverToken.keep(plugin.conf(), JvmResources.here.gateways)
     context.addSparkListener(new SparkListener {
-      override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
+      override def onExecutorAdded(added: SparkListenerExecutorAdded): Unit =
+        JvmResources.here.machines.started(added.executorId)
+
+      override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit = {
         JvmResources.here.releases.all.foreach(_.writerLost(removed.executorId))
+        JvmResources.here.machines.gone(removed.executorId)
+      }
     })
     if (Keys.BatchHadoopConf.value(context.getConf.getOption) == "slim") slimConfiguration(context)
     NewsChannel.open(context) { (asked, reply) =>
@@ -40,7 +46,7 @@ private[penstock] final class DriverPart extends DriverPlugin {
       }
     }
     JvmResources.here.releases.driverReady()
-    Collections.emptyMap()
+    Collections.singletonMap(DriverPart.PythonKey, WorkerPython.executable(context.getConf))
   }
 
   override def registerMetrics(application: String, plugin: PluginContext): Unit =
@@ -55,18 +61,22 @@ private[penstock] final class DriverPart extends DriverPlugin {
     })
   }
 
-  /** Executors get Spark's settings from the driver, and neither its environment nor its files. */
-  private def keepToken(conf: SparkConf): Unit =
-    if (conf.contains(Keys.Url.name)) {
-      conf.set(Keys.Token.name, Connection.tokenOf(key => conf.getOption(key)))
-    }
-
   /** One thread of the driver serves all executors: the queues answer without waiting. */
   override def receive(message: Object): Object = message match {
     case bytes: Array[Byte] =>
-      JavaBytes.encode(JvmResources.here.releases.receive(JavaBytes.decode[Message](bytes)))
-    case other => throw new Bug("unknown_message", s"an executor sent ${other.getClass.getName}")
+      JavaBytes.decode[Any](bytes) match {
+        case ofRun: Message => JavaBytes.encode(JvmResources.here.releases.receive(ofRun))
+        case TokenRefused(token) => JavaBytes.encode(JvmResources.here.gateways.tokenInsteadOf(token))
+        case MachineIs(executor, kind, workers) =>
+          JvmResources.here.machines.reported(executor, kind, workers)
+          null // nobody waits for an answer
+        case other => throw unknown(other)
+      }
+    case other => throw unknown(other)
   }
+
+  private def unknown(message: Any): Bug =
+    new Bug("unknown_message", s"an executor sent ${message.getClass.getName}")
 
   /** What is computed should not be computed again: a moment to make it durable. */
   override def shutdown(): Unit = {
@@ -76,5 +86,8 @@ private[penstock] final class DriverPart extends DriverPlugin {
 }
 
 private object DriverPart {
+
+  /** Under which executors are told the program of Python workers. */
+  val PythonKey = "python"
   val DrainMs = 10000L
 }

@@ -6,15 +6,20 @@ import java.util.{Map => JMap}
 
 import scala.util.control.NonFatal
 
+import org.apache.spark.TaskContext
 import org.apache.spark.api.plugin.{ExecutorPlugin, PluginContext}
-import org.apache.spark.sql.penstock.{NewsChannel, SparkFolders, SparkMembers}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.penstock.{NewsChannel, SparkFolders, SparkMembers, WorkerPython}
 
-import penstock.commit.channel.HowFar
+import penstock.Clock
+import penstock.commit.channel.{HowFar, JavaBytes, MachineIs, TokenRefused}
 import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 import penstock.commit.jvm.JvmResources
+import penstock.devices.{InterpreterProcess, InterpreterTrial, ThisMachine}
+import penstock.observe.TaskStart
 
 /** The plug-in on an executor: its way to the driver. */
-private[penstock] final class ExecutorPart extends ExecutorPlugin {
+private[penstock] final class ExecutorPart extends ExecutorPlugin with Logging {
   import ExecutorPart._
 
   override def init(context: PluginContext, extra: JMap[String, String]): Unit = {
@@ -22,11 +27,39 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin {
     val resources = JvmResources.here
     val news = Option.unless(ReleaseQueues.isDriver)(NewsChannel.toDriver(AnswerMs))
     resources.releases.executorReady(context, news)
+    tellMachine(context, resources, None)
     if (!ReleaseQueues.isDriver) {
+      Option(extra.get(DriverPart.PythonKey)).foreach(tryWorkers(context, resources, _))
+      resources.gateways.renewTokensBy { refused =>
+        JavaBytes.decode[Option[String]](
+          context.ask(JavaBytes.encode(TokenRefused(refused))).asInstanceOf[Array[Byte]])
+      }
       // A cluster may end the process while `shutdown` waits.
       SparkFolders.beforeTheyAreDeleted(drain(resources))
     }
   }
+
+  /**
+   * Batches are planned by what is known of machines; without it they are planned all the same.
+   *
+   * @param tried the outcome of a try of the Python of this executor's workers, if there was one
+   */
+  private def tellMachine(
+      context: PluginContext,
+      resources: JvmResources,
+      tried: Option[InterpreterTrial.Outcome]): Unit =
+    try {
+      val kind = ThisMachine.kind.copy(gpu = tried.flatMap(_.toOption).flatMap(_.gpu))
+      val machine = MachineIs(ReleaseQueues.writer, kind, tried.map(_.map(_.version)))
+      if (ReleaseQueues.isDriver) resources.machines.reported(machine.executor, machine.kind)
+      else context.send(JavaBytes.encode(machine))
+    } catch { case NonFatal(e) => logDebug("the driver was not told of this machine", e) }
+
+  /** Whether workers can run pipelines here is found out beside the tasks, before one needs it. */
+  private def tryWorkers(context: PluginContext, resources: JvmResources, python: String): Unit =
+    resources.interpreter.begin(new InterpreterProcess(python, WorkerPython.searchPath).tried()) {
+      outcome => tellMachine(context, resources, Some(outcome))
+    }
 
   /**
    * What this executor alone has is made durable before it goes, wherever its application stops or
@@ -36,6 +69,25 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin {
   override def shutdown(): Unit = if (!ReleaseQueues.isDriver) {
     drain(JvmResources.here)
     JvmResources.close()
+  }
+
+  /**
+   * Called on the thread of every task, when it begins: once it is over, what it and others counted
+   * goes to the driver behind it. Whoever hears of the end later finds no context of the task. Its
+   * stores are done by then: what was asked for first is called last.
+   */
+  override def onTaskStart(): Unit = {
+    TaskStart.begin(Clock.System.nanos)
+    if (!ReleaseQueues.isDriver) {
+      for {
+        context <- Option(TaskContext.get())
+        run <- Option(context.getLocalProperty(RunKey))
+        if context.getLocalProperty(QueryKey) != null
+      } context.addTaskCompletionListener[Unit] { _ =>
+        val resources = JvmResources.here
+        if (resources.prefetch.hasStore(run)) resources.prefetchReports.due(run)
+      }
+    }
   }
 
   private def drain(resources: JvmResources): Unit = {
@@ -52,6 +104,10 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin {
 }
 
 private object ExecutorPart {
+
+  /** Local properties of the jobs of a streaming query: its id, and that of its run. */
+  val QueryKey = "sql.streaming.queryId"
+  val RunKey = "spark.jobGroup.id"
 
   /** Spark's own cluster kills an executor 10 s after it has told it to end. */
   val DrainMs = 8000L

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import penstock.BadCall
-import penstock.client.Gateway
+import penstock.commit.jvm.JvmResources
 import penstock.settings.{Connection, Options, Streams}
 import penstock.sink.LogWriteBuilder
 import penstock.source.LogScan
@@ -35,7 +35,7 @@ final class PenstockTable(streams: Streams, declared: StructType, connection: Co
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = () => {
     val stream = Options.stream(options)
-    val info = Gateway.to(connection).streams.describe(stream)
+    val info = JvmResources.here.gateways.to(connection).streams.describe(stream)
     val actual = ArrowBridge.sparkSchema(info.schema)
     // Columns may have been added at the end since the query's plan was made.
     if (actual.take(declared.length) != declared.toSeq) {

@@ -19,7 +19,7 @@ object Gate {
   def forThisThread: Option[Gate] = for {
     (query, run) <- RunningQuery.streamThread
     batch <- RunningQuery.batchOfThisThread
-    queryRun <- QueryRuns.ofQuery(query) if queryRun.run == run && isGated(queryRun)
+    queryRun <- QueryRuns.here.ofQuery(query) if queryRun.run == run && isGated(queryRun)
   } yield {
     queryRun.gatedBatch = batch
     Gate(run, batch, RunningQuery.sinkOf(query))
@@ -27,7 +27,7 @@ object Gate {
 
   /** The plan of a batch with a gate is executed: its sink does not skip it. */
   def executing(run: String, batch: Long): Unit =
-    QueryRuns.ofRun(run).foreach(_.executedBatch = batch)
+    QueryRuns.here.ofRun(run).foreach(_.executedBatch = batch)
 
   /** Whether the sink has skipped the batch: its state is what the run that was killed left. */
   private[penstock] def isSkipped(run: QueryRun, batch: Long): Boolean =

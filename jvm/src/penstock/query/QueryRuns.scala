@@ -9,17 +9,15 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.penstock.RunningQuery
 
 import penstock.BadCall
-import penstock.commit.jvm.JvmResources
+import penstock.commit.jvm.{JvmPart, JvmResources}
+import penstock.observe.SinkTimes
 
 /**
  * The runs of this driver that have not ended: source, sink and file manager of a query meet here.
  * JvmResources drops a run when it ends, or when the application does.
  */
-object QueryRuns {
-  private val DrainMs = 10000L
-
-  /** By its name, because that class knows this one. */
-  private val FileManagerClass = "penstock.checkpoint.PenstockFileManager"
+final class QueryRuns private extends JvmPart {
+  import QueryRuns._
 
   private val byQuery = new ConcurrentHashMap[String, QueryRun]()
   private val byRoot = new ConcurrentHashMap[String, QueryRun]()
@@ -57,12 +55,15 @@ object QueryRuns {
           "starts one, penstock.attach(builder, url=...) names one"))
   }
 
-  /** The tasks of a batch have appended their rows; summed, their requests took so long. */
-  private[penstock] def appended(query: String, batch: Long, ns: Long): Unit =
-    JvmResources.here.batches.appended(query, batch, ns)
+  /** The tasks of a batch have appended their rows; times are summed over them. */
+  private[penstock] def appended(query: String, batch: Long, times: SinkTimes): Unit =
+    JvmResources.here.batches.appended(query, batch, times)
 
   /** The task log of the query whose stream thread is calling. */
   def logOfThisThread: Option[TaskLog] = ofThisThread.flatMap(_.log)
+
+  /** Throws what has stopped the commits of the calling query, if anything has. */
+  def check(): Unit = ofThisThread.flatMap(_.queue).foreach(_.check())
 
   /** Returns when everything the calling query has computed is committed. */
   def awaitCommitted(): Unit = ofThisThread.flatMap(_.queue).foreach(_.awaitAllCommitted())
@@ -72,4 +73,14 @@ object QueryRuns {
 
   private def ofThisThread: Option[QueryRun] =
     RunningQuery.streamThread.flatMap { case (query, _) => Option(byQuery.get(query)) }
+}
+
+object QueryRuns {
+  private val DrainMs = 10000L
+
+  /** By its name, because that class knows this one. */
+  private val FileManagerClass = "penstock.checkpoint.PenstockFileManager"
+
+  /** Those of this driver. */
+  def here: QueryRuns = JvmResources.here.parts.of(classOf[QueryRuns])(new QueryRuns)
 }

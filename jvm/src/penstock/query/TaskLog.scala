@@ -24,8 +24,11 @@ final class TaskLog(
   private val sealedBatches = new ConcurrentHashMap[Long, Sealed]()
   private val outputs = new ConcurrentHashMap[String, StreamInfo]()
 
+  /** The address of the server that has the log. */
+  def server: String = gateway.url
+
   /** Whether the run took its instance number at this server: another one does not know it. */
-  def isAt(url: String): Boolean = gateway.url == url
+  def isAt(url: String): Boolean = server == url
 
   /** The output stream, asked for once per run. */
   def stream(name: String)(ensure: => StreamInfo): StreamInfo =

@@ -35,6 +35,10 @@ final class CommitSettings(conf: Configuration) {
   /** The class of the user's own file manager, which does for us what it does for Spark. */
   def fileManager: Option[String] = Keys.CheckpointFileManager.find(get).filter(_.nonEmpty)
 
+  /** Whether files on a local disk are written without Hadoop, which starts a process for each. */
+  def hasDirectFiles: Boolean =
+    Keys.CheckpointLocalFiles.find(get).map(_ == Keys.DirectFiles).getOrElse(mode != Mode.Sync)
+
   /** Bytes of state files a JVM may hold before writers wait. */
   def localBytesMax: Long = Keys.LocalMaxBytes.value(get)
 
@@ -46,6 +50,13 @@ final class CommitSettings(conf: Configuration) {
 
   /** Whether no compaction runs while an LSM checkpoint is taken. */
   def pauseCompaction: Boolean = Keys.CommitPauseCompaction.value(get)
+
+  /**
+   * Whether the log may answer for state before its sync. The JVM, which holds so many bytes of state,
+   * then keeps it until the marker is there: where there is little room for that, the log syncs.
+   */
+  def earlyAnswers(heldBytes: Long): Boolean =
+    Keys.CommitEarlyAnswers.value(get) && mode == Mode.Full && heldBytes <= localBytesMax / 2
 
   /** Whether snapshots of state are in the log too, and not only in the location. */
   def snapshotsInLog: Boolean = Keys.CommitSnapshots.value(get) == "log"

@@ -46,13 +46,14 @@ object Connection {
   def tokenOf(get: String => Option[String]): String = Keys.Token
     .find(get)
     .filter(_.nonEmpty)
-    .orElse(Keys.TokenFile.find(get).map(firstWord))
+    .orElse(Keys.TokenFile.find(get).map(tokenIn))
     .orElse(TokenVariables.flatMap(name => sys.env.get(name)).find(_.nonEmpty))
     .getOrElse("")
 
   private val TokenVariables = Seq("PENSTOCK_SESSION_TOKEN", "PENSTOCK_TOKEN")
 
-  private def firstWord(file: String): String =
+  /** The first word of a file of tokens. */
+  def tokenIn(file: String): String =
     try {
       val lines = Files.readAllLines(Paths.get(file)).asScala.map(_.takeWhile(_ != '#').trim)
       lines.find(_.nonEmpty).map(_.split("\\s+").head).getOrElse("")

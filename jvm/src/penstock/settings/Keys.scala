@@ -22,8 +22,9 @@ object Keys {
   val CommitSnapshots: ChoiceKey = choice("commit.snapshots", "location", Seq("location", "log"))
   val CommitAwaitCompaction: FlagKey = flag("commit.awaitCompaction")
   val CommitPauseCompaction: FlagKey = flag("commit.pauseCompaction")
+  val CommitEarlyAnswers: FlagKey = flag("commit.earlyAnswers")
 
-  val InlineBytes: NumberKey = number("inline.bytes", 64L << 10, "bytes", least = 0)
+  val InlineBytes: NumberKey = number("inline.bytes", 128L << 10, "bytes", least = 0)
 
   val BatchHadoopConf: ChoiceKey = choice("batch.hadoopConf", "slim", Seq("slim", "spark"))
 
@@ -67,7 +68,57 @@ object Keys {
   /** The value of `Windows` that leaves them as Spark plans them. */
   def SparkWindows: String = "spark"
 
+  val Prefetch: ChoiceKey = choice("prefetch", "off", Seq("auto", "off", "A", "B", "C", "D"))
+  val PrefetchCache: ChoiceKey = new ChoiceKey(
+    Prefix + "prefetch.cache", None, Seq("timestamp", "lru", "clock", "off"), BadSetting)
+  val PrefetchCacheBytes: NumberKey = number("prefetch.cache.bytes", 64L << 20, "bytes")
+  val PrefetchCacheWrites: ChoiceKey =
+    choice("prefetch.cache.writes", "through", Seq("through", "back"))
+  val PrefetchThreads: NumberKey = number("prefetch.threads", 8, "threads", most = Some(256))
+  val PrefetchUnusedMax: NumberKey =
+    number("prefetch.unused.max", 0, "%", least = 0, most = Some(100))
+  val PrefetchMargin: NumberKey = number("prefetch.margin", 2, "ms", least = 0)
+  val PrefetchHotThreshold: NumberKey =
+    number("prefetch.hot.threshold", 64, "rows", most = Some(255))
+  val PrefetchReads: ChoiceKey =
+    choice("prefetch.reads", "spark", Seq("spark", "direct", "slow1ms"))
+
+  /** What runs an aggregate over sliding windows below its shuffle. */
+  val Devices: ChoiceKey =
+    choice("devices", AutoDevices, Seq(AutoDevices, SparkDevices, PanesDevices, CpuDevices, GpuDevices))
+
+  /** The value of `Devices` with which the server plans each batch of a query that asks it. */
+  def AutoDevices: String = "auto"
+
+  /** The value of `Devices` that leaves it as Spark plans it. */
+  def SparkDevices: String = "spark"
+
+  /** The value of `Devices` that has it made by panes, in Spark. */
+  def PanesDevices: String = "panes"
+
+  /** The values of `Devices` that send columns to a Python worker. */
+  def CpuDevices: String = "cpu"
+  def GpuDevices: String = "gpu"
+
+  /** How devices are planned where `Devices` is `auto`. */
+  val DevicesPolicy: ChoiceKey =
+    choice(
+      "devices.policy",
+      "ours",
+      Seq("ours", "ours-columnar", "lmstream", "static", "all-cpu", "all-gpu"))
+  val DevicesGpuWorkers: NumberKey = number("devices.gpuWorkers", 1, "workers", most = Some(1024))
+
+  /** Whether workers make a row for every window, as Spark does, for measurements. */
+  val DevicesExpand: FlagKey = flag("devices.expand")
+
   val CheckpointFileManager: TextKey = text("checkpoint.fileManagerClass")
+
+  /** Who writes files to a location on a local disk; None: it depends on the mode. */
+  val CheckpointLocalFiles: ChoiceKey = new ChoiceKey(
+    Prefix + "checkpoint.localFiles", None, Seq(DirectFiles, "spark"), BadSetting)
+
+  /** The value of `CheckpointLocalFiles` with which java.nio writes them, and not Hadoop. */
+  def DirectFiles: String = "direct"
 
   val LocalDir: TextKey = text("local.dir")
   val LocalMaxBytes: NumberKey = number("local.maxBytes", 1L << 30, "bytes")
@@ -80,9 +131,11 @@ object Keys {
 
   val all: Seq[Key[_]] = ofConnection ++ ofTerms ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
-    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, InlineBytes, BatchHadoopConf,
-    BatchSwitches, BatchWatermark, Eviction, Schedule, Windows, CheckpointFileManager, LocalDir,
-    LocalMaxBytes)
+    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, CommitEarlyAnswers, InlineBytes,
+    BatchHadoopConf, BatchSwitches, BatchWatermark, Eviction, Schedule, Windows, Devices,
+    DevicesPolicy, DevicesGpuWorkers, DevicesExpand, Prefetch, PrefetchCache, PrefetchCacheBytes,
+    PrefetchCacheWrites, PrefetchThreads, PrefetchUnusedMax, PrefetchMargin, PrefetchHotThreshold,
+    PrefetchReads, CheckpointFileManager, CheckpointLocalFiles, LocalDir, LocalMaxBytes)
 
   /** The name of a setting of the connection or of the terms as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)

@@ -7,7 +7,8 @@ import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactor
 import org.apache.spark.sql.penstock.RunningQuery
 
 import penstock.Failpoint
-import penstock.client.Gateway
+import penstock.commit.jvm.JvmResources
+import penstock.observe.SinkTimes
 import penstock.query.{QueryRuns, TaskLog}
 import penstock.wire.{Write => TaskWrite}
 
@@ -26,7 +27,7 @@ final class LogStreamingWrite(plan: WritePlan, run: TaskLog, mode: String) exten
   override def commit(batch: Long, messages: Array[WriterCommitMessage]): Unit = {
     Failpoint.reach("after_appends", run.query, batch)
     run.seal(batch, Winners.of(messages), mode, RunningQuery.positionsRead(run.query))
-    QueryRuns.appended(run.query, batch, Winners.tookNs(messages))
+    QueryRuns.here.appended(run.query, batch, Winners.times(messages))
   }
 
   override def abort(batch: Long, messages: Array[WriterCommitMessage]): Unit = ()
@@ -40,7 +41,7 @@ final class LogBatchWrite(plan: WritePlan) extends BatchWrite {
   override def useCommitCoordinator(): Boolean = false
 
   override def commit(messages: Array[WriterCommitMessage]): Unit = {
-    Gateway
+    JvmResources.here.gateways
       .to(plan.connection)
       .queries
       .mark(plan.query, plan.instance, 0, Winners.of(messages), None, Map.empty, "append")
@@ -54,8 +55,8 @@ private object Winners {
   def of(messages: Array[WriterCommitMessage]): Seq[TaskWrite] =
     messages.toSeq.collect { case Appended(writes, _) => writes }.flatten
 
-  def tookNs(messages: Array[WriterCommitMessage]): Long =
-    messages.iterator.collect { case Appended(_, tookNs) => tookNs }.sum
+  def times(messages: Array[WriterCommitMessage]): SinkTimes =
+    messages.iterator.collect { case Appended(_, times) => times }.foldLeft(SinkTimes.Zero)(_ plus _)
 }
 
 private final class StreamingWriterFactory(plan: WritePlan) extends StreamingDataWriterFactory {

@@ -18,9 +18,9 @@ import org.apache.spark.sql.penstock.ArrowBridge
 import org.apache.spark.sql.types.StructType
 
 import penstock.{Clock, Failpoint}
-import penstock.client.Gateway
 import penstock.commit.executor.JointAppend
 import penstock.commit.jvm.JvmResources
+import penstock.observe.{SinkTimes, TaskStart}
 import penstock.settings.Connection
 import penstock.wire.{Stamp, Write}
 
@@ -30,16 +30,19 @@ final case class Target(stream: String, substreams: Int, key: Seq[String], schem
 /**
  * Everything a task needs to write its part of a batch. Made on the driver. Of several targets each
  * has a column of its own, in their order, whose structs are its rows.
+ *
+ * @param isEarly the log may answer tasks before its sync, which the marker then brings
  */
 final case class WritePlan(
     connection: Connection,
     targets: Seq[Target],
     isByColumn: Boolean,
     query: String,
-    instance: Long)
+    instance: Long,
+    isEarly: Boolean)
 
 /** What a task attempt appended; reaches the driver only if the attempt succeeded. */
-final case class Appended(writes: Seq[Write], tookNs: Long) extends WriterCommitMessage
+final case class Appended(writes: Seq[Write], times: SinkTimes) extends WriterCommitMessage
 
 /**
  * Appends one task attempt's rows as pending entries: invisible until a marker names them, so an
@@ -48,6 +51,8 @@ final case class Appended(writes: Seq[Write], tookNs: Long) extends WriterCommit
 final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Long)
     extends DataWriter[InternalRow] {
 
+  private val startedNs = Clock.System.nanos
+  private val openNs = TaskStart.sinceNs(startedNs)
   private val stamp = Stamp(plan.query, plan.instance, batch, partition, attempt)
   private val writers = plan.targets.map(new StreamWriter(plan, _, stamp)).toArray
   private val widths = plan.targets.map(_.schema.length).toArray
@@ -69,11 +74,12 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
   }
 
   override def commit(): WriterCommitMessage = {
+    val rowsNs = Clock.System.nanos - startedNs - writers.iterator.map(_.appendedNs).sum
     val carrier = writers.find(_.hasRows)
     val writes = writers.toSeq
       .map(writer => writer.finish(if (carrier.contains(writer)) Some(jointAppend) else None))
       .filter(_.entries.nonEmpty)
-    Appended(writes, writers.iterator.map(_.appendedNs).sum)
+    Appended(writes, SinkTimes(openNs, rowsNs, writers.iterator.map(_.appendedNs).sum))
   }
 
   override def abort(): Unit = ()
@@ -87,13 +93,14 @@ final class TaskWriter(plan: WritePlan, batch: Long, partition: Int, attempt: Lo
 private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) {
   import StreamWriter._
 
-  private val gateway = Gateway.to(plan.connection)
+  private val gateway = JvmResources.here.gateways.to(plan.connection)
   private val allocator = ArrowBridge.allocator(s"penstock-write-${stamp.partition}")
   private val arrowSchema = ArrowBridge.arrowSchema(target.schema)
   private val routing =
     if (target.key.isEmpty) None else Some(new Routing(target.schema, target.key, target.substreams))
   private val buffers = new Array[RowBuffer](target.substreams)
   private val appended = mutable.ArrayBuffer.empty[Long]
+  private val starts = mutable.Map.empty[Long, Long]
   private var rowsSinceFlush = 0
   private var tookNs = 0L
   private var turn = stamp.partition % target.substreams
@@ -106,7 +113,7 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
     if (rowsSinceFlush % RowsBetweenChecks == 0 && bufferedBytes >= FlushBytes) flush(None)
   }
 
-  /** How long its requests took. */
+  /** How long encoding and appending took. */
   def appendedNs: Long = tookNs
 
   def hasRows: Boolean = rowsSinceFlush > 0
@@ -114,7 +121,7 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
   /** Sends the rows that are left, with the state of the task if it is given. */
   def finish(jointAppend: Option[JointAppend]): Write = {
     flush(jointAppend)
-    Write(target.stream, stamp.partition, stamp.attempt, appended.toSeq)
+    Write(target.stream, stamp.partition, stamp.attempt, appended.toSeq, starts.toMap)
   }
 
   def close(): Unit = {
@@ -125,10 +132,11 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
   private def bufferedBytes: Long =
     buffers.iterator.filter(_ != null).map(_.bytes).sum
 
-  /** One request for all substreams: a task waits for one durable append, not for one each. */
+  /** One request for all substreams: a task waits for one append, not for one each. */
   private def flush(jointAppend: Option[JointAppend]): Unit = {
     val filled = buffers.indices.filter(k => buffers(k) != null && buffers(k).rows > 0)
     if (filled.nonEmpty) {
+      val flushedNs = Clock.System.nanos
       val out = new ByteArrayOutputStream()
       val channel = new WriteChannel(Channels.newChannel(out))
       MessageSerializer.serialize(channel, arrowSchema)
@@ -136,13 +144,17 @@ private final class StreamWriter(plan: WritePlan, target: Target, stamp: Stamp) 
       channel.writeIntLittleEndian(MessageSerializer.IPC_CONTINUATION_TOKEN)
       channel.writeIntLittleEndian(0)
       val state = jointAppend.toSeq.flatMap(_.takeState()).map(file => file.path -> file.bytes)
+      val heldBytes = JvmResources.here.heldState.heldBytes
+      val isEarly = plan.isEarly && jointAppend.forall(_.mayBeEarly(heldBytes))
       val start = Clock.System.nanos
-      val (entries, stateEntries) =
-        gateway.streams.appendEntries(target.stream, stamp, filled, out.toByteArray, state)
+      val places = gateway.streams
+        .appendEntries(target.stream, stamp, filled, out.toByteArray, state, isEarly)
       val requestNs = Clock.System.nanos - start
-      appended ++= entries
-      tookNs += requestNs
-      jointAppend.foreach(_.answered(stateEntries, requestNs))
+      appended ++= places.entries
+      // Places of one start only grow.
+      places.start.foreach(start => starts(start) = places.entries.last)
+      tookNs += start + requestNs - flushedNs
+      jointAppend.foreach(_.answered(places.files, places.start, requestNs))
       rowsSinceFlush = 0
       turn = (turn + 1) % target.substreams
     }

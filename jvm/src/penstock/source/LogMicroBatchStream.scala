@@ -12,7 +12,7 @@ import org.apache.spark.sql.penstock.{LogSource, RunningQuery, StreamThread}
 
 import penstock.BadCall
 import penstock.admission.{Admitted, AdmittedSource}
-import penstock.client.Gateway
+import penstock.commit.jvm.JvmResources
 import penstock.query.QueryRuns
 import penstock.settings.{Connection, Keys, ReadOptions, StatedTerms}
 import penstock.wire._
@@ -33,7 +33,7 @@ final class LogMicroBatchStream(
     with AdmittedSource
     with Logging {
 
-  private val gateway = Gateway.to(connection)
+  private val gateway = JvmResources.here.gateways.to(connection)
   private val polling = new Polling(this)
   private var availableNowEnd: Option[Long] = None
   private var latestSeen: Option[Position] = None
@@ -133,7 +133,7 @@ final class LogMicroBatchStream(
   /** As a source of a query without terms does. */
   private def askAlone(start: Offset, limit: ReadLimit): Offset = {
     val after = start.asInstanceOf[Position].lsn
-    val run = QueryRuns.logOfThisThread
+    val run = QueryRuns.here.logOfThisThread
     val others = if (availableNowEnd.isEmpty) polling.othersToHoldFor(run, after) else None
     val ask = AdmissionRequest(
       query = run.map(_.query),
@@ -149,11 +149,19 @@ final class LogMicroBatchStream(
       inline = inline)
     val answer = admit(ask)
     run.foreach(_.confirmed())
-    if (answer.end == after) QueryRuns.awaitCommitted()
+    QueryRuns.here.check()
+    if (answer.end == after && isAwaited) QueryRuns.here.awaitCommitted()
     polling.answered(after, nothingNew = answer.end == after)
     saw(start, answer)
     Position(info.name, answer.end)
   }
+
+  /**
+   * Whether somebody waits until all data are processed, which is until they are visible. Otherwise
+   * the next data need not wait for the commit of the last.
+   */
+  private def isAwaited: Boolean =
+    availableNowEnd.isDefined || reader.exists(StreamThread.isAwaited)
 
   override def reportLatestOffset(): Offset = latestSeen.orNull
 
@@ -170,7 +178,7 @@ final class LogMicroBatchStream(
   override def commit(end: Offset): Unit = ()
 
   /** The query is ending: a moment to make durable what it has computed. */
-  override def stop(): Unit = QueryRuns.drain()
+  override def stop(): Unit = QueryRuns.here.drain()
 
   override def toString: String = s"penstock:${info.name}"
 

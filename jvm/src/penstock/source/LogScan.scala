@@ -9,7 +9,8 @@ import org.apache.spark.sql.types.StructType
 
 import penstock.admission.QueryAdmission
 import penstock.client.Gateway
-import penstock.observe.FetchTime
+import penstock.commit.jvm.JvmResources
+import penstock.observe.SourceTime
 import penstock.settings.{Connection, ReadOptions, Start}
 import penstock.wire.{InlineRows, StreamInfo}
 
@@ -19,7 +20,7 @@ final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptio
 
   override def description(): String = s"penstock:${info.name}"
 
-  override def supportedCustomMetrics(): Array[CustomMetric] = Array(new FetchTime)
+  override def supportedCustomMetrics(): Array[CustomMetric] = SourceTime.all
 
   override def toMicroBatchStream(checkpointLocation: String): MicroBatchStream = {
     QueryAdmission.starting(options.terms)
@@ -27,7 +28,8 @@ final class LogScan(connection: Connection, info: StreamInfo, options: ReadOptio
   }
 
   override def toBatch: Batch = new Batch {
-    private val start = StartPosition.resolve(Gateway.to(connection), info.name, options.start)
+    private val gateway = JvmResources.here.gateways.to(connection)
+    private val start = StartPosition.resolve(gateway, info.name, options.start)
     private val range =
       ReadRange(info.name, start, math.max(start, info.latest), info.schema.getFields.size)
 

@@ -18,7 +18,9 @@ import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, Column
 
 import penstock.{BadCall, Clock}
 import penstock.client.Gateway
-import penstock.observe.FetchTime
+import penstock.commit.jvm.JvmResources
+import penstock.observe.{SourceTime, TaskStart}
+import penstock.prefetch.{AheadOf, AheadRange}
 import penstock.settings.Connection
 
 /** Readers of substreams, always columnar: the log's Arrow goes to Spark as it is. */
@@ -29,7 +31,7 @@ final class SubstreamReaderFactory(connection: Connection, failOnDataLoss: Boole
 
   override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] =
     new SubstreamReader(
-      Gateway.to(connection),
+      JvmResources.here.gateways.to(connection),
       partition.asInstanceOf[SubstreamPartition],
       failOnDataLoss)
 
@@ -39,7 +41,7 @@ final class SubstreamReaderFactory(connection: Connection, failOnDataLoss: Boole
 
 /**
  * The rows of one substream in a range, page by page; the next page is on its way while Spark
- * works on this one, so at most two pages are in memory.
+ * works on this one, so at most two pages are in memory, beside those that were read ahead.
  */
 private final class SubstreamReader(
     gateway: Gateway,
@@ -48,23 +50,34 @@ private final class SubstreamReader(
     extends PartitionReader[ColumnarBatch]
     with Logging {
 
+  private val openedNs = Clock.System.nanos
+  private val openNs = TaskStart.sinceNs(openedNs)
+  private var endedNs = Option.empty[Long]
   private val allocator = ArrowBridge.allocator(s"penstock-read-${partition.substream}")
+  private val readAhead: Seq[AheadRange] =
+    if (partition.rows.isDefined) Nil else takeReadAhead(partition.range)
+  private val pagesHere: Iterator[Array[Byte]] =
+    partition.rows.filter(_.nonEmpty).iterator ++ readAhead.iterator.flatMap(_.pages)
   private var ahead: Option[AskedPage] =
-    if (partition.rows.isDefined) None else firstPage(partition.range)
-  private var page: Option[Page] =
-    partition.rows.filter(_.nonEmpty).map(new Page(_, allocator))
+    if (partition.rows.isDefined) None else firstPage(behindReadAhead(partition.range))
+  private var page: Option[Page] = None
   private var waitedNs = 0L
 
-  override def currentMetricsValues(): Array[CustomTaskMetric] =
-    Array(FetchTime.Waited(waitedNs))
+  /** Asked for now and then, and for the last time when all is read. */
+  override def currentMetricsValues(): Array[CustomTaskMetric] = Array(
+    SourceTime.Fetch.of(waitedNs),
+    SourceTime.Open.of(openNs),
+    SourceTime.Read.of(endedNs.getOrElse(Clock.System.nanos) - openedNs))
 
   override def next(): Boolean = {
     var loaded = page.exists(_.next())
-    while (!loaded && ahead.isDefined) {
+    while (!loaded && (pagesHere.hasNext || ahead.isDefined)) {
       page.foreach(_.close())
-      page = nextPage(ahead.get)
+      page =
+        if (pagesHere.hasNext) Some(new Page(pagesHere.next(), allocator)) else nextPage(ahead.get)
       loaded = page.exists(_.next())
     }
+    if (!loaded && endedNs.isEmpty) endedNs = Some(Clock.System.nanos)
     loaded
   }
 
@@ -78,12 +91,19 @@ private final class SubstreamReader(
     allocator.close()
   }
 
+  /** What lookahead has read of the range before the batch was cut; it begins at its beginning. */
+  private def takeReadAhead(range: ReadRange): Seq[AheadRange] = range.reader.toSeq.flatMap { query =>
+    JvmResources.here.aheadPages.take(
+      AheadOf(query, range.stream, partition.substream, range.columns), range.after, range.until)
+  }
+
+  private def behindReadAhead(range: ReadRange): ReadRange =
+    readAhead.lastOption.fold(range)(last => range.copy(after = last.until))
+
   private def firstPage(range: ReadRange): Option[AskedPage] =
     if (range.after >= range.until) None
     else {
-      val path = s"/streams/${range.stream}/rows?substream=${partition.substream}" +
-        s"&after=${range.after}&until=${range.until}&columns=${range.columns}" +
-        range.reader.fold("")(query => s"&query=$query")
+      val path = SubstreamPages.path(range, partition.substream)
       Some(AskedPage(range, path, path, gateway.startFetch(path)))
     }
 
@@ -132,7 +152,7 @@ private final case class AskedPage(
     answer: CompletableFuture[HttpResponse[Array[Byte]]])
 
 /** One answer of the server: an Arrow stream, and the columnar batch its record batches fill. */
-private final class Page(bytes: Array[Byte], allocator: BufferAllocator) {
+final class Page(bytes: Array[Byte], allocator: BufferAllocator) {
   private val reader = new ArrowStreamReader(new ByteArrayInputStream(bytes), allocator)
   private val root = reader.getVectorSchemaRoot
   val batch: ColumnarBatch = new ColumnarBatch(
@@ -147,5 +167,32 @@ private final class Page(bytes: Array[Byte], allocator: BufferAllocator) {
   def close(): Unit = {
     batch.close()
     reader.close()
+  }
+}
+
+/** The pages of a range, all at once: of what is small, as what is read ahead is. */
+object SubstreamPages {
+  def path(range: ReadRange, substream: Int): String =
+    s"/streams/${range.stream}/rows?substream=$substream&after=${range.after}&until=${range.until}" +
+      s"&columns=${range.columns}" + range.reader.fold("")(query => s"&query=$query")
+
+  /** None if they have more bytes than that together: no more are read then. */
+  def within(
+      gateway: Gateway,
+      range: ReadRange,
+      substream: Int,
+      bytesMax: Long): Option[Seq[Array[Byte]]] = {
+    val first = path(range, substream)
+    val pages = Seq.newBuilder[Array[Byte]]
+    var bytes = 0L
+    var next = Option(first)
+    while (next.isDefined && bytes <= bytesMax) {
+      val answer = gateway.settle(next.get, gateway.startFetch(next.get))
+      pages += answer.body()
+      bytes += answer.body().length
+      val cursor = answer.headers().firstValue(Gateway.CursorHeader)
+      next = Option.when(cursor.isPresent)(s"$first&cursor=${cursor.get}")
+    }
+    Option.when(bytes <= bytesMax)(pages.result())
   }
 }

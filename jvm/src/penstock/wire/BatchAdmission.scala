@@ -36,7 +36,7 @@ object Offer {
   val ByNothing = "nothing"
 }
 
-/** What a finished batch cost; `cut` is 0 for one without data. */
+/** What a finished batch cost; `cut` is 0 for one without data. `plan` is how its planned part ran. */
 final case class BatchReport(
     cut: Long,
     rows: Long,
@@ -46,7 +46,11 @@ final case class BatchReport(
     coreMs: Long,
     longestTaskMs: Long,
     tasks: Int,
-    visibleMs: Option[Long])
+    visibleMs: Option[Long],
+    plan: Option[PlanReport] = None)
+
+/** What a rule of the plug-in says about one stateful operator, and since which batch of the run. */
+final case class PlanNote(rule: String, operator: Long, text: String, sinceBatch: Long)
 
 /** The question of a query with terms: may its next batch begin, and how far may it read? */
 final case class BatchQuestion(
@@ -60,7 +64,9 @@ final case class BatchQuestion(
     mustCut: Boolean,
     reports: Seq[BatchReport],
     schedule: String,
-    waitMs: Long)
+    waitMs: Long,
+    pipeline: Option[PlannablePipeline] = None,
+    planNotes: Seq[PlanNote] = Nil)
 
 /** One source's part of an answer. */
 sealed trait Share
@@ -76,7 +82,10 @@ object Share {
   final case class UpTo(number: Long) extends Share
 }
 
-/** The answer; `leftMs` is the time left to the deadline of the oldest row in the batch. */
+/**
+ * The answer; `leftMs` is the time left to the deadline of the oldest row in the batch. `plan` is there
+ * if the question had a pipeline and the batch was cut.
+ */
 final case class BatchAdmission(
     server: String,
     cut: Option[Long],
@@ -86,4 +95,5 @@ final case class BatchAdmission(
     predictedMs: Option[Double],
     reason: String,
     policy: String,
-    deadlineMs: Option[Double])
+    deadlineMs: Option[Double],
+    plan: Option[BatchPlan] = None)

@@ -1,8 +1,12 @@
 // Scala because: executors send these to the driver for every file of state in the log.
 package penstock.wire
 
-/** Where in the log a checkpoint file is. The path is relative to the checkpoint's root. */
-final case class FileEntry(path: String, entry: Long)
+/**
+ * Where in the log a checkpoint file is. The path is relative to the checkpoint's root.
+ *
+ * @param start the start of the log that gave the place before its sync; none where it is durable
+ */
+final case class FileEntry(path: String, entry: Long, start: Option[Long] = None)
 
 /** A file of a snapshot in the log: the entries of its parts, in order, and what they come to. */
 final case class SnapshotFile(path: String, entries: Seq[Long], bytes: Long, crc32: Long)

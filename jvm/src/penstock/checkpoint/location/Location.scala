@@ -16,8 +16,12 @@ private[penstock] object Location {
 
   private val ClassKey = "spark.sql.streaming.checkpointFileManagerClass"
 
+  /** The way to the location that the settings ask for. */
+  def of(path: Path, conf: Configuration): CheckpointFileManager =
+    if (new CommitSettings(conf).hasDirectFiles) direct(path, conf) else asSpark(path, conf)
+
   /** The way to the location that Spark takes without us. */
-  def asSpark(path: Path, conf: Configuration): CheckpointFileManager =
+  private def asSpark(path: Path, conf: Configuration): CheckpointFileManager =
     ofUser(path, conf).getOrElse {
       try new FileContextBasedCheckpointFileManager(path, conf)
       catch {
@@ -27,7 +31,7 @@ private[penstock] object Location {
     }
 
   /** The quickest way to the location. */
-  def direct(path: Path, conf: Configuration): CheckpointFileManager =
+  private def direct(path: Path, conf: Configuration): CheckpointFileManager =
     ofUser(path, conf).getOrElse {
       val scheme = path.toUri.getScheme
       val isLocal = scheme == "file" || (scheme == null && isLocalByDefault(conf))

@@ -8,7 +8,7 @@ import java.io.{ByteArrayInputStream, ByteArrayOutputStream, ObjectInputStream, 
  * Messages as bytes. Spark reads what comes through its plug-in channel with a class loader that
  * does not know the jars of an application, so only classes of the JVM itself may travel there.
  */
-private[penstock] object JavaBytes {
+object JavaBytes {
   def encode(message: Serializable): Array[Byte] = {
     val bytes = new ByteArrayOutputStream()
     val out = new ObjectOutputStream(bytes)

@@ -3,7 +3,8 @@
 package penstock.commit.channel
 
 import penstock.commit.{PieceDurable, PieceWritten}
-import penstock.wire.{FileEntry, Snapshot}
+import penstock.prefetch.PrefetchCounts
+import penstock.wire.{FileEntry, MachineKind, Snapshot}
 
 /** What a writer of state tells the driver. Every message may be sent twice. */
 sealed trait Message extends Serializable {
@@ -28,6 +29,9 @@ final case class MadeDurable(run: String, pieces: Seq[Durable]) extends Message
 /** How long steps of a commit took. */
 final case class Took(run: String, stepsNs: Map[String, Long]) extends Message
 
+/** What the caches of this writer's stores counted since it last told. */
+final case class Prefetched(run: String, counts: Seq[PrefetchCounts]) extends Message
+
 /** Files of a committed batch are in the location as well. */
 final case class Placed(run: String, batch: Long, paths: Seq[String]) extends Message
 
@@ -45,3 +49,17 @@ final case class SnapshotDue(run: String, folder: String) extends Message
 
 /** The snapshot is in the log, for the next marker to name. */
 final case class SnapshotAppended(run: String, snapshot: Snapshot) extends Message
+
+/** A server has refused this token: which one is there instead? Answered with it, if there is one. */
+final case class TokenRefused(token: String) extends Serializable
+
+/**
+ * The machine of an executor, told when it starts, and again when its Python workers were tried out.
+ *
+ * @param workers the version of their Python, or why they cannot run pipelines; None before a try
+ */
+final case class MachineIs(
+    executor: String,
+    kind: MachineKind,
+    workers: Option[Either[String, String]])
+    extends Serializable

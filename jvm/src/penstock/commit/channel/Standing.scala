@@ -44,6 +44,9 @@ object Whereabouts {
   /** It will be in the checkpoint location. */
   case object OnItsWay extends Whereabouts
 
+  /** Its writer has put it into the checkpoint location; its batch is not committed yet. */
+  case object InLocation extends Whereabouts
+
   /** The log has it, under these entries; the checkpoint location may not. */
   final case class InLog(files: Seq[FileEntry]) extends Whereabouts
 

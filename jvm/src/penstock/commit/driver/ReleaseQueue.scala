@@ -96,7 +96,7 @@ final class ReleaseQueue(
       case GaveUp(_, reason, true) => fail(new Fenced(reason))
       case GaveUp(_, reason, false) => fail(new TryAgain("store_unavailable", reason))
       case SnapshotAppended(_, snapshot) => synchronized(snapshots.foreach(_.appended(snapshot)))
-      case HowFar(_) | WhereIs(_, _, _) | IsHeld(_, _) | SnapshotDue(_, _) =>
+      case HowFar(_) | WhereIs(_, _, _) | IsHeld(_, _) | SnapshotDue(_, _) | Prefetched(_, _) =>
     }
     standing(message)
   }
@@ -156,9 +156,9 @@ final class ReleaseQueue(
     val asked = message match {
       case WhereIs(_, batch, piece) if release.isLost(batch, piece) => Whereabouts.Lost
       case WhereIs(_, batch, piece) if release.isUnderWay(batch) && failure.isEmpty =>
-        inLog(batch, piece).getOrElse(Whereabouts.OnItsWay)
+        durable(batch, piece).getOrElse(Whereabouts.OnItsWay)
       case IsHeld(_, batch) if release.hasLost(batch) => Whereabouts.Lost
-      case IsHeld(_, batch) if release.isHeld(batch) => Whereabouts.OnItsWay
+      case IsHeld(_, batch) if release.isHeld(batch) || isAnyUnsynced(batch) => Whereabouts.OnItsWay
       case _ => Whereabouts.Unknown
     }
     val newest = message match {
@@ -178,11 +178,22 @@ final class ReleaseQueue(
       limits)
   }
 
-  /** The current write of a piece, if the log has it. */
-  private def inLog(batch: Long, piece: String): Option[Whereabouts] = for {
-    (writer, generation) <- release.durableWrites(batch).get(piece)
-    files <- Option(entries.get(PieceDurable(batch, piece, writer, generation)))
-  } yield Whereabouts.InLog(files)
+  /**
+   * Where a piece is, if it is durable: in the log, else in the location. Once a marker is decided on,
+   * that is what it names: it syncs nothing that is appended later.
+   */
+  private def durable(batch: Long, piece: String): Option[Whereabouts] = for {
+    files <- Option(named.get(batch)).fold(filesByPiece(batch))(_.pieces).get(piece)
+    if !isUnsynced(batch, files)
+  } yield if (files.isEmpty) Whereabouts.InLocation else Whereabouts.InLog(files)
+
+  /** The log has taken these files and may lose them: its sync comes with the marker. */
+  private def isUnsynced(batch: Long, files: Seq[FileEntry]): Boolean =
+    release.committed < batch && files.exists(_.start.isDefined)
+
+  private def isAnyUnsynced(batch: Long): Boolean = entries.asScala.exists { case (piece, files) =>
+    piece.batch == batch && isUnsynced(batch, files)
+  }
 
   private def tell(event: Event): Unit = if (!isClosed) {
     releaseWait.progressed()
@@ -194,7 +205,7 @@ final class ReleaseQueue(
           val winners = release.durableWrites(batch)
           val offsets = Option.when(release.released < batch)(held.get(s"offsets/$batch"))
           val kept = snapshots.map(_.take(batch, winners.contains))
-          named.put(batch, Named(filesOf(batch), kept, offsets))
+          named.put(batch, Named(filesByPiece(batch), kept, offsets))
         case _ =>
       }
       val reasons = asked.collect { case Stop(reason) => reason }
@@ -217,9 +228,10 @@ final class ReleaseQueue(
     }
   }
 
-  private def filesOf(batch: Long): Seq[FileEntry] =
-    release.durableWrites(batch).toSeq.sorted.flatMap { case (piece, (writer, generation)) =>
-      Option(entries.get(PieceDurable(batch, piece, writer, generation))).getOrElse(Nil)
+  /** The files in the log of each durable piece; none of those that went to the location. */
+  private def filesByPiece(batch: Long): Map[String, Seq[FileEntry]] =
+    release.durableWrites(batch).map { case (piece, (writer, generation)) =>
+      piece -> Option(entries.get(PieceDurable(batch, piece, writer, generation))).getOrElse(Nil)
     }
 
   private def await(step: String)(ready: => Boolean): Unit = {
@@ -276,7 +288,7 @@ final class ReleaseQueue(
     override protected def once(): Unit =
       try {
         if (!isTold) {
-          steps.timed(ReleaseQueue.stepOf(effect))(put())
+          steps.timed(ReleaseSteps.stepOf(effect))(put())
           tell(Done(effect))
           isTold = true
         }
@@ -289,7 +301,7 @@ final class ReleaseQueue(
 
     override protected def giveUp(e: Throwable): Unit = {
       val reason = if (isFinal(e)) e.getMessage else untakenReason(e)
-      fail(if (isFinal(e)) e else new TryAgain("store_unavailable", reason, e))
+      fail(if (isFinal(e)) ReleaseSteps.refusal(e) else new TryAgain("store_unavailable", reason, e))
       tell(Failed(effect, reason))
     }
 
@@ -317,7 +329,7 @@ final class ReleaseQueue(
         store.copy(batch, placedFiles)
         Failpoint.reach("after_copy", query, batch)
       case Delete(path) =>
-        Failpoint.reach("before_delete", query, ReleaseQueue.batchOf(path))
+        Failpoint.reach("before_delete", query, ReleaseSteps.batchOf(path))
         store.delete(path)
       case Stop(_) =>
     }
@@ -331,20 +343,5 @@ final class ReleaseQueue(
       entries.keySet.removeIf(_.batch <= batch)
       ()
     }
-  }
-}
-
-private object ReleaseQueue {
-
-  /** The batch that a file of the offset or commit log is of. */
-  def batchOf(path: String): Long = path.split('/').last.toLong
-
-  def stepOf(effect: Effect): String = effect match {
-    case PutOffsets(_) => "release"
-    case PutMarker(_) => "marker"
-    case PutCommit(_) => "commit log"
-    case CopyBatch(_) => "copy"
-    case Delete(_) => "delete"
-    case Stop(_) => "stop"
   }
 }

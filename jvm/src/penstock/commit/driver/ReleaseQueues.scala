@@ -9,21 +9,20 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.SparkEnv
 import org.apache.spark.api.plugin.PluginContext
 
-import penstock.{BadCall, Backoff}
-import penstock.commit.Changes
-import penstock.commit.channel.{Answer, JavaBytes, Message, NotReleasing, WhenOther}
+import penstock.BadCall
+import penstock.commit.channel.{Answer, JavaBytes, Message, NotReleasing, Prefetched, WhenOther}
 
 /**
  * The release queues of this driver, and the way to them from wherever state is written.
  *
  * @param endRun ends all of a run of which nothing is left to release, its queue here included
+ * @param prefetched takes the counts that executors send, of runs without a queue as well
  * @param isHere whether the driver is in this JVM
  */
 final class ReleaseQueues(
-    changes: Changes,
     endRun: String => Unit,
+    prefetched: Prefetched => Unit = _ => (),
     isHere: => Boolean = ReleaseQueues.isDriver) {
-  import ReleaseQueues._
 
   private val byRun = new ConcurrentHashMap[String, ReleaseQueue]()
   @volatile private var channel: Option[PluginContext] = None
@@ -51,8 +50,13 @@ final class ReleaseQueues(
     all.filter(_.query == query).maxByOption(_.startedNs).map(_.steps.json).getOrElse("{}")
 
   /** On the driver: the answer to a message, at once. */
-  def receive(message: Message): Answer =
+  def receive(message: Message): Answer = {
+    message match {
+      case counts: Prefetched => prefetched(counts)
+      case _ =>
+    }
     ofRun(message.run).map(_.receive(message)).getOrElse(NotReleasing)
+  }
 
   /** From anywhere: told to the driver and answered by it. */
   def ask(message: Message): Answer =
@@ -85,20 +89,10 @@ final class ReleaseQueues(
 
   /** Whether executors of this application can tell the driver of their writes. */
   def canBeTold(isLocal: Boolean): Boolean = isLocal || driverHasPlugin
-
-  /**
-   * Returns when there may be another answer than when `changes` counted `seen`: in the driver's
-   * own JVM when something has changed; elsewhere after a pause, as an executor cannot be called.
-   */
-  private[commit] def awaitNews(seen: Long, backoff: Backoff): Unit =
-    changes.await(seen, if (isDriver) DriverWaitMs else backoff.nextMs())
 }
 
 object ReleaseQueues {
   private val DriverId = "driver"
-
-  /** How long a change that nobody told of, such as a file in the location, may go unseen. */
-  private val DriverWaitMs = 1000L
 
   /** The name of this JVM among the writers of state. */
   def writer: String = Option(SparkEnv.get).map(_.executorId).getOrElse(DriverId)

@@ -28,10 +28,13 @@ trait PlacedFiles {
 }
 
 /**
- * What a marker names of a batch's state, and snapshots, where the log is to keep these; the bytes of
- * `offsets/N`, if the marker is to make them durable.
+ * What a marker names of a batch's state, by piece, and snapshots, where the log is to keep these; the
+ * bytes of `offsets/N`, if the marker is to make them durable.
  */
 final case class Named(
-    pieces: Seq[FileEntry],
+    pieces: Map[String, Seq[FileEntry]],
     snapshots: Option[Seq[Snapshot]],
-    offsets: Option[Array[Byte]])
+    offsets: Option[Array[Byte]]) {
+
+  def files: Seq[FileEntry] = pieces.toSeq.sortBy(_._1).flatMap(_._2)
+}

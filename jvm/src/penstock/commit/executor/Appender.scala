@@ -12,11 +12,10 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 
 import penstock.{Failpoint, Fenced}
-import penstock.client.Gateway
 import penstock.commit.{Retrying, Work}
 import penstock.commit.channel.{MadeDurable, NotReleasing, Standing}
 import penstock.settings.{CommitSettings, Connection}
-import penstock.wire.FileEntry
+import penstock.wire.{EntryPlaces, FileEntry}
 
 /**
  * Appends the pieces of a run to the log. While one request is on its way the next ones gather, so
@@ -43,6 +42,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
     private val queue = new ConcurrentLinkedQueue[HeldPiece]()
     private val isUnderWay = new AtomicBoolean(false)
     private def connection = Connection.of(conf).get
+    private val commitSettings = new CommitSettings(conf)
 
     override def name: String = s"appending state of query ${standing.query} to the log"
 
@@ -56,13 +56,14 @@ private[commit] final class Appender(resources: ExecutorParts) {
         piece: HeldPiece,
         files: Seq[StateFileBytes],
         entries: Seq[Long],
+        start: Option[Long],
         tookNs: Long): Unit =
       resources.pools.appenders(connection.url, conf).submit(new Work {
         override def name: String = Appending.this.name
 
         override def perform(): Unit = {
           Failpoint.reach("before_state", standing.query, piece.stateFile.batch)
-          try appended(Seq(piece), files.map(_.path).zip(entries).toMap, tookNs)
+          try appended(Seq(piece), files.map(_.path).zip(entries).toMap, start, tookNs)
           catch { case NonFatal(_) => add(piece) }
         }
       })
@@ -99,27 +100,39 @@ private[commit] final class Appender(resources: ExecutorParts) {
       Failpoint.reach("before_state", standing.query, batch)
       val start = resources.clock.nanos
       val files = pieces.flatMap(Appender.filesOf)
-      val gateway = Gateway.to(connection)
-      val entries =
-        if (files.isEmpty) Nil
-        else gateway.queries.putFiles(standing.query, standing.instance.get, batch, files.map(f => f.path -> f.bytes))
-      appended(pieces, files.map(_.path).zip(entries).toMap, resources.clock.nanos - start)
+      val places = if (files.isEmpty) EntryPlaces(Nil, Nil, None) else appendedAt(batch, files)
+      val lsnOf = files.map(_.path).zip(places.entries).toMap
+      appended(pieces, lsnOf, places.start, resources.clock.nanos - start)
       pieces.foreach(queue.remove(_))
     }
 
-    /** The log has all files of these pieces. */
-    private def appended(pieces: Seq[HeldPiece], lsnOf: Map[String, Long], tookNs: Long): Unit = {
+    private def appendedAt(batch: Long, files: Seq[StateFileBytes]): EntryPlaces =
+      resources.gateways.to(connection).queries.appendFiles(
+        standing.query,
+        standing.instance.get,
+        batch,
+        files.map(file => file.path -> file.bytes),
+        isEarly = commitSettings.earlyAnswers(resources.heldState.heldBytes))
+
+    /** The log has all files of these pieces; with a `start` it has not synced them yet. */
+    private def appended(
+        pieces: Seq[HeldPiece],
+        lsnOf: Map[String, Long],
+        start: Option[Long],
+        tookNs: Long): Unit = {
       pieces.headOption.foreach { piece =>
         Failpoint.reach("after_state", standing.query, piece.stateFile.batch)
       }
       val durable = pieces.map { piece =>
         piece.stepsNs("append state") = tookNs
         piece.durable(
-          piece.files.keys.toSeq.flatMap(path => lsnOf.get(path).map(FileEntry(path, _))))
+          piece.files.keys.toSeq.flatMap(path => lsnOf.get(path).map(FileEntry(path, _, start))))
       }
       resources.releases.ask(MadeDurable(run, durable)) match {
         case now: Standing =>
-          pieces.foreach(resources.heldState.tell(_, HeldPieceEvent.DurableInLog))
+          val event: HeldPieceEvent =
+            if (start.isEmpty) HeldPieceEvent.DurableInLog else HeldPieceEvent.AppliedInLog
+          pieces.foreach(resources.heldState.tell(_, event))
           resources.heldState.batchesCopied(run, now)
           pieces.foreach(resources.copier.placeLater)
         case NotReleasing => resources.forgetRun(run)

@@ -119,8 +119,13 @@ final class Copier(resources: ExecutorParts) extends Logging {
   /** The piece is in the log: the location follows once the batch is committed. */
   private[commit] def placeLater(piece: HeldPiece): Unit = {
     def isReady(standing: Standing): Boolean = standing.committed >= piece.stateFile.batch
-    def start(standing: Standing): Unit =
+    def start(standing: Standing): Unit = {
+      // The marker has made durable what was answered before its sync.
+      if (piece.state == HeldPieceState.Applied) {
+        resources.heldState.tell(piece, HeldPieceEvent.DurableInLog)
+      }
       copiers(piece).submit(new PlacingState(resources, piece, standing))
+    }
     add(new Waiting(piece.run, isReady, start, () => resources.forgetRun(piece.run)))
   }
 

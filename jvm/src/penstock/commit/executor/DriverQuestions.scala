@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 
 import penstock.{Backoff, Failpoint, TryAgain}
 import penstock.checkpoint.location.StateFile
-import penstock.commit.channel.{GaveUp, HowFar, NotReleasing, Standing, Whereabouts, WhereIs}
+import penstock.commit.channel.{Answer, GaveUp, HowFar, NotReleasing, Standing, Whereabouts, WhereIs}
 import penstock.settings.CommitSettings
 import penstock.wire.FileEntry
 
@@ -55,22 +55,22 @@ final class DriverQuestions(resources: ExecutorParts) {
    */
   def awaitArrival(run: String, stateFile: StateFile, settings: CommitSettings)(
       hasArrived: => Boolean): Option[Arrival] = resources.steps.timed(run, "wait for arrival") {
-    val end = resources.clock.deadline(settings.retryMs)
-    val backoff = new Backoff(resources.clock, PollMsFirst, PollMsMax)
-    val batch = stateFile.batch
-    def where: Where = releases.ask(WhereIs(run, batch, stateFile.piece)) match {
-      case standing: Standing => Where(standing.asked, inLog(standing, stateFile))
-      case NotReleasing => Where(Whereabouts.Unknown, None)
-    }
-    var seen = resources.changes.count
+    val question = WhereIs(run, stateFile.batch, stateFile.piece)
     var arrived = hasArrived
-    var at = where
-    if (!arrived && at.isOnItsWay) Failpoint.reach("before_arrival", run, batch)
-    while (!arrived && at.isOnItsWay && !end.isOver) {
-      releases.awaitNews(seen, backoff)
-      seen = resources.changes.count
-      arrived = hasArrived
-      at = where
+    var at = whereIn(releases.ask(question), stateFile)
+    if (!arrived && at.isOnItsWay) {
+      Failpoint.reach("before_arrival", run, stateFile.batch)
+      val end = resources.clock.deadline(settings.retryMs)
+      // A file that comes without a word of the driver is seen after a while.
+      val look = new Backoff(resources.clock, LookMsFirst, LookMsMax)
+      try
+        while (!arrived && at.isOnItsWay && !end.isOver) {
+          val seen = resources.changes.count
+          at = whereIn(resources.news.latest(question), stateFile)
+          arrived = hasArrived
+          if (!arrived && at.isOnItsWay) resources.changes.await(seen, look.nextMs())
+        }
+      finally resources.news.forget(question)
     }
     if (arrived) Some(Arrival.InLocation)
     else if (at.inLog.isDefined) at.inLog
@@ -80,6 +80,11 @@ final class DriverQuestions(resources: ExecutorParts) {
         "state_lost",
         s"${stateFile.relative} is ${if (at.answer == Whereabouts.Lost) "lost with its executor" else "late"}; " +
           "the query goes on from the last durable batch when restarted")
+  }
+
+  private def whereIn(answer: Answer, stateFile: StateFile): Where = answer match {
+    case standing: Standing => Where(standing.asked, inLog(standing, stateFile))
+    case NotReleasing => Where(Whereabouts.Unknown, None)
   }
 
   /** The log may have a piece without all its files: snapshots are in the location. */
@@ -105,14 +110,14 @@ private object DriverQuestions {
   /** The driver's answer, and what of it is of use to whoever loads one file. */
   final case class Where(answer: Whereabouts, inLog: Option[Arrival]) {
     def isOnItsWay: Boolean = inLog.isEmpty && (answer match {
-      case Whereabouts.OnItsWay | Whereabouts.InLog(_) => true
+      case Whereabouts.OnItsWay | Whereabouts.InLocation | Whereabouts.InLog(_) => true
       case Whereabouts.Unknown | Whereabouts.Lost => false
     })
   }
 
-  /** How soon, and how late at most, another JVM is asked again. */
-  val PollMsFirst = 10L
-  val PollMsMax = 80L
+  /** How soon, and how late at most, the location is looked at that nobody tells of. */
+  val LookMsFirst = 10L
+  val LookMsMax = 500L
 
   /** More runs than tasks of which can be left on a JVM. */
   val AnswersMax = 1000

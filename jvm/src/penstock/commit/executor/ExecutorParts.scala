@@ -2,12 +2,15 @@
 package penstock.commit.executor
 
 import penstock.Clock
+import penstock.client.Gateways
 import penstock.commit.{Changes, WorkerPools}
 import penstock.commit.driver.ReleaseQueues
 
 /** What makes state durable on one JVM, part by part: each part finds the others here. */
 trait ExecutorParts {
   def clock: Clock
+
+  def gateways: Gateways
 
   def changes: Changes
 

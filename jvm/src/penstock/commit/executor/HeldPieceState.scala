@@ -7,6 +7,9 @@ sealed trait HeldPieceState {
   /** The write that its batch is committed with, as far as is known. */
   def isCurrent: Boolean = false
 
+  /** The log has it, synced or not: there is nothing left to do for its writer until it is placed. */
+  def isInLog: Boolean = false
+
   /** Nothing more happens to it, and its local files are deleted. */
   def isOver: Boolean = false
 }
@@ -31,7 +34,10 @@ object HeldPieceEvent {
   /** Its files are in the location. */
   case object CopyEnded extends HeldPieceEvent
 
-  /** The driver has answered ack 2: its files are in the log. */
+  /** The driver has answered ack 2: the log has taken its files, and not synced them yet. */
+  case object AppliedInLog extends HeldPieceEvent
+
+  /** Its files are durable in the log: so the log has answered, or the marker is there. */
   case object DurableInLog extends HeldPieceEvent
 
   /** The driver has heard that its files are in the location. */
@@ -66,9 +72,14 @@ object HeldPieceEvent {
  * Announced   Cancelled          Dropped      task that gives its commit up
  * Complete    CopyEnded          Copied       copier: no log, or too large for it
  * Complete    DurableInLog       Durable      driver's answer to the appender (ack 2)
+ * Complete    AppliedInLog       Applied      driver's answer to the appender (ack 2)
  * Copied      CopyEnded          Copied       copier whose work was done twice
  * Copied      DurableInLocation  InLocation   driver's answer to the copier (ack 2)
+ * Applied     AppliedInLog       Applied      driver's answer to what was appended twice
+ * Applied     DurableInLog       Durable      the same, or copier: the batch is committed
+ * Applied     BatchCopied        InLocation   driver's answer: it read the log itself
  * Durable     DurableInLog       Durable      driver's answer to what was appended twice
+ * Durable     AppliedInLog       Durable      the same
  * Durable     DurableInLocation  InLocation   driver's answer to the copier
  * Durable     BatchCopied        InLocation   driver's answer: it read the log itself
  * Durable     SpaceNeeded        Dropped      task that waits for space: the log has it
@@ -96,8 +107,17 @@ object HeldPieceState {
   /** Its files are in the location, and the driver is still to hear of it. */
   case object Copied extends HeldPieceState { override def isCurrent: Boolean = true }
 
+  /** The log has it, and may lose it until the marker of its batch is there; its files stay here. */
+  case object Applied extends HeldPieceState {
+    override def isCurrent: Boolean = true
+    override def isInLog: Boolean = true
+  }
+
   /** The log has it; its local files serve loads until the location has them too. */
-  case object Durable extends HeldPieceState { override def isCurrent: Boolean = true }
+  case object Durable extends HeldPieceState {
+    override def isCurrent: Boolean = true
+    override def isInLog: Boolean = true
+  }
 
   /** The location has it: the end of a write that was needed. */
   case object InLocation extends HeldPieceState { override def isOver: Boolean = true }
@@ -109,7 +129,7 @@ object HeldPieceState {
   case object Dropped extends HeldPieceState { override def isOver: Boolean = true }
 
   val all: Seq[HeldPieceState] =
-    Seq(Begun, Announced, Complete, Copied, Durable, InLocation, Superseded, Dropped)
+    Seq(Begun, Announced, Complete, Copied, Applied, Durable, InLocation, Superseded, Dropped)
 
   /** The state after an event; None where it cannot happen. */
   def next(state: HeldPieceState, event: HeldPieceEvent): Option[HeldPieceState] =
@@ -123,9 +143,11 @@ object HeldPieceState {
       case (Begun | Announced, Cancelled) => Some(Dropped)
       case (Begun, BatchCopied) => Some(Dropped)
       case (Complete | Copied, CopyEnded) => Some(Copied)
-      case (Complete | Durable, DurableInLog) => Some(Durable)
+      case (Complete | Applied, AppliedInLog) => Some(Applied)
+      case (Durable, AppliedInLog) => Some(Durable)
+      case (Complete | Applied | Durable, DurableInLog) => Some(Durable)
       case (Copied | Durable, DurableInLocation) => Some(InLocation)
-      case (Durable, BatchCopied) => Some(InLocation)
+      case (Applied | Durable, BatchCopied) => Some(InLocation)
       case (Durable, SpaceNeeded) => Some(Dropped)
       case _ => None
     }

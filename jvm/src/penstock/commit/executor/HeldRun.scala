@@ -60,13 +60,13 @@ private[commit] final class HeldRun(run: String) {
 
   def isCopied(stateFile: StateFile): Boolean = stateFile.batch <= copiedBatch
 
-  /** A current write to the folder, of a batch before this one, that is not durable yet. */
+  /** A current write to the folder, of a batch before this one, that the log or the location lacks. */
   def late(folder: String, batch: Long): Option[HeldPiece] = currentWrites.values.find { piece =>
-    piece.stateFile.folder == folder && piece.stateFile.batch < batch && piece.state != Durable
+    piece.stateFile.folder == folder && piece.stateFile.batch < batch && !piece.state.isInLog
   }
 
-  /** Some current write is not durable yet. */
-  def isAnyLate: Boolean = currentWrites.values.exists(_.state != Durable)
+  /** The log or the location lacks some current write. */
+  def isAnyLate: Boolean = currentWrites.values.exists(!_.state.isInLog)
 
   /** A write whose local files can be done without: the log has it. */
   def spare: Option[HeldPiece] = currentWrites.values.find { piece =>
@@ -77,7 +77,7 @@ private[commit] final class HeldRun(run: String) {
   def copied(batch: Long): Seq[HeldPiece] = {
     copiedBatch = math.max(copiedBatch, batch)
     pieces.filter { piece =>
-      (piece.state == Durable || piece.state == Begun) && piece.stateFile.batch <= batch
+      (piece.state.isInLog || piece.state == Begun) && piece.stateFile.batch <= batch
     }
   }
 

@@ -83,7 +83,7 @@ final class HeldState(resources: ExecutorParts) extends Logging {
       path: Path,
       stateFile: StateFile,
       conf: Configuration): Expected = {
-    val location = Location.direct(path.getParent, conf)
+    val location = Location.of(path.getParent, conf)
     synchronized {
       val piece = of(run)
         .open(stateFile)

@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.collection.mutable
 
 import penstock.commit.channel.Standing
+import penstock.settings.CommitSettings
 
 /**
  * The joint appends of the tasks that run here: a task's last request with rows carries the state
@@ -53,11 +54,15 @@ private object JointAppends {
 private[executor] trait StateAppender {
   def add(piece: HeldPiece): Unit
 
-  /** The piece was appended with rows; `entries` are those of its files, in their order. */
+  /**
+   * The piece was appended with rows; `entries` are those of its files, in their order, and `start`
+   * is there if the log has not synced them yet.
+   */
   def appendedWithRows(
       piece: HeldPiece,
       files: Seq[StateFileBytes],
       entries: Seq[Long],
+      start: Option[Long],
       tookNs: Long): Unit
 }
 
@@ -96,13 +101,21 @@ final class JointAppend private[executor] (onEnd: JointAppend => Unit) {
     sent.flatMap(_.files)
   }
 
-  /** The request was answered: `entries` are those of the files that were sent, in their order. */
-  def answered(entries: Seq[Long], tookNs: Long): Unit = synchronized {
+  /** Whether the log may answer for the state that was sent before its sync. */
+  def mayBeEarly(heldBytes: Long): Boolean = synchronized {
+    sent.forall(each => new CommitSettings(each.piece.conf).earlyAnswers(heldBytes))
+  }
+
+  /**
+   * The request was answered: `entries` are those of the files that were sent, in their order; with
+   * a `start` before the log had synced them.
+   */
+  def answered(entries: Seq[Long], start: Option[Long], tookNs: Long): Unit = synchronized {
     var rest = entries
     sent.foreach { case SentPiece(piece, appender, files) =>
       val (own, others) = rest.splitAt(files.size)
       rest = others
-      appender.appendedWithRows(piece, files, own, tookNs)
+      appender.appendedWithRows(piece, files, own, start, tookNs)
     }
     sent = Nil
   }

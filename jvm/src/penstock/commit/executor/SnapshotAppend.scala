@@ -16,7 +16,6 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import penstock.checkpoint.location.{StateFile, WholeFile}
-import penstock.client.Gateway
 import penstock.commit.channel.{HowFar, NotReleasing, SnapshotAppended, SnapshotDue, Standing}
 import penstock.settings.{CommitSettings, Connection}
 import penstock.wire.{Json, Snapshot, SnapshotFile}
@@ -97,7 +96,7 @@ private[commit] final class SnapshotAppend(
 
   /** Files on their way to the log, cut into parts; as many parts in one request as it may take. */
   private final class Parts(standing: Standing) {
-    private val routes = Gateway.to(Connection.of(conf).get).queries
+    private val routes = resources.gateways.to(Connection.of(conf).get).queries
     private val waiting = mutable.Buffer.empty[(String, Array[Byte])]
     private val entries = mutable.LinkedHashMap.empty[String, mutable.Buffer[Long]]
     private val sums = mutable.Map.empty[String, (Long, Long)]

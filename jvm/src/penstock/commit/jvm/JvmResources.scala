@@ -12,12 +12,14 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 
 import penstock.Clock
-import penstock.client.Gateway
+import penstock.client.Gateways
 import penstock.commit.{Changes, WorkerPools, Workers}
 import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 import penstock.commit.executor._
+import penstock.devices.{DevicePlans, InterpreterTrial, Machines, WorkerReadiness}
 import penstock.eviction.ScansByAttempt
 import penstock.observe.{BatchRecords, PlanNotes}
+import penstock.prefetch.{ActiveCandidates, AheadPages, BatchFacts, DeclaredDelay, Lookaheads, Prefetching, RelayedHints}
 import penstock.wire.Json
 
 /**
@@ -34,10 +36,13 @@ import penstock.wire.Json
 final class JvmResources private (val clock: Clock) extends ExecutorParts with Logging {
   import JvmResources._
 
+  val gateways = new Gateways(clock)
   val changes = new Changes(clock)
   val pools = new WorkerPools
   val localFolder = new LocalFolder
-  val releases = new ReleaseQueues(changes, endRun)
+  val releases = new ReleaseQueues(
+    endRun,
+    told => if (closersByRun.containsKey(told.run)) activeCandidates.counted(told.run, told.counts))
   val openQuestions = new OpenQuestions(changes, releases.receive)
   val news = new DriverNews(releases, changes)
   val steps = new StepTimes(clock, releases)
@@ -46,8 +51,24 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val copier = new Copier(this)
   private[commit] val appender = new Appender(this)
   val jointAppends = new JointAppends
-  val batches = new BatchRecords
+  val batches = new BatchRecords(gateways.requests)
   val planNotes = new PlanNotes
+  val devicePlans = new DevicePlans
+  val machines = new Machines
+  val interpreter = new InterpreterTrial(clock)
+  val workerReadiness = new WorkerReadiness(interpreter, machines)
+  val prefetch = new Prefetching(clock)
+  val lookaheads = new Lookaheads
+  val relayed = new RelayedHints
+  val aheadPages = new AheadPages(AheadPages.BytesMax)
+  val declaredDelay = new DeclaredDelay
+  val parts = new JvmParts
+  val prefetchReports = new PrefetchReports(prefetch, releases)
+  val activeCandidates = new ActiveCandidates(
+    prefetch.counts,
+    lookaheads,
+    BatchFacts(batches.hasFailedAttempts, batches.shuffleBytes),
+    relayed)
   val evictionScans = new ScansByAttempt
   private val closersByRun = new ConcurrentHashMap[String, () => Unit]()
   @volatile private var watched: Option[SparkContext] = None
@@ -78,6 +99,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     releases.close(run)
     Option(closersByRun.remove(run)).foreach(_())
     planNotes.forgetRun(run)
+    devicePlans.forgetRun(run)
     forgetRun(run)
   }
 
@@ -87,12 +109,18 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     appender.forgetRun(run)
     copier.forgetRun(run)
     news.forgetRun(run)
+    lookaheads.forgetRun(run)
+    activeCandidates.forgetRun(run)
+    prefetch.forgetRun(run)
+    parts.forgetRun(run)
     changes.happened()
   }
 
   /** Forgets the runs of which the driver releases nothing any more. */
-  def sweep(): Unit =
+  def sweep(): Unit = {
     runsHere.filterNot(questions.goesOn).foreach(forgetRun)
+    prefetch.runsWithoutStore.filterNot(questions.goesOn).foreach(prefetch.forgetRun)
+  }
 
   /** The runs of which an executor has anything. */
   private def runsHere: Set[String] = heldState.runs ++ appender.runs ++ copier.runs ++ news.runs
@@ -106,8 +134,12 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     "runs with an appender" -> appender.runs.size.toLong,
     "batches remembered" -> batches.size.toLong,
     "runs with notes" -> planNotes.size.toLong,
+    "runs with plans" -> devicePlans.size.toLong,
     "runs waited for" -> copier.runs.size.toLong,
+    "bytes of cached state" -> prefetch.bytes,
     "runs known" -> news.runs.size.toLong,
+    "bytes read ahead" -> aheadPages.bytes,
+    "runs with prefetching" -> activeCandidates.size.toLong,
     "tasks with scans for eviction" -> evictionScans.size.toLong,
     "tasks with a joint append" -> jointAppends.size.toLong,
     "open questions" -> openQuestions.size.toLong)
@@ -117,9 +149,13 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     (closersByRun.keySet.asScala.toSet ++ releases.all.map(_.run)).foreach(endRun)
     runsHere.foreach(forgetRun)
     openQuestions.close()
+    parts.close()
+    interpreter.close()
+    prefetchReports.close()
     pools.close()
+    prefetch.close()
     localFolder.close()
-    Gateway.forgetAll()
+    gateways.close()
   }
 
   private def beat(): Unit = {
@@ -170,6 +206,15 @@ object JvmResources {
 
   /** What rules of the plug-in say about the plan of a run on this driver, as JSON. */
   def planNotesJson(run: String): String = here.planNotes.json(run)
+
+  /** What the state of a run was read from, and where its hints come from, as JSON. */
+  def prefetchJson(run: String): String = here.activeCandidates.json(run)
+
+  /** Reads that are slow by the settings wait so long from now on. Returns an empty text: it is called by name. */
+  def declareDelay(ms: String): String = {
+    here.declaredDelay.declare(ms.toLong)
+    ""
+  }
 
   /** The holdings of this JVM as JSON, for tests. */
   def holdingsJson: String = {

@@ -12,6 +12,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 
+import penstock.Clock
 import penstock.schedule.{TaskOrder, TaskSetKeys}
 
 /**
@@ -53,7 +54,7 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
   /** What a task set brings along is read once, when it comes. */
   private def keepTerms(schedulable: Schedulable): Unit = schedulable match {
     case manager: TaskSetManager =>
-      terms.put(manager, TaskSetKeys.read(manager.taskSet.properties))
+      terms.put(manager, TaskSetKeys.read(manager.taskSet.properties, Clock.System))
       ()
     case _ =>
   }

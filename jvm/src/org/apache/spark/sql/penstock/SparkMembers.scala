@@ -45,7 +45,10 @@ object SparkMembers extends Logging {
   val FilesAvailableNow = new SparkField[FileStreamSource, Seq[Product]](
     classOf[FileStreamSource], "allFilesForTriggerAvailableNow", classOf[Seq[_]])
 
-  /** Whether anybody waits for a query to have processed all data. */
+  /**
+   * Whether anybody waits for a query to have processed all data. Where they are missing, somebody is
+   * taken to.
+   */
   val ProgressLock = new SparkMethod[StreamExecution, ReentrantLock](
     classOf[StreamExecution], "awaitProgressLock", classOf[ReentrantLock])
   val ProgressCondition = new SparkMethod[StreamExecution, Condition](
@@ -55,7 +58,7 @@ object SparkMembers extends Logging {
   val NativeStore =
     new SparkField[RocksDB, NativeRocksDB](classOf[RocksDB], "db", classOf[NativeRocksDB])
 
-  /** The only place that has the time of compactions. */
+  /** The only place that has the time of compactions. Where it is missing, none is reported. */
   val NativeStatistics =
     new SparkField[RocksDB, Statistics](classOf[RocksDB], "nativeStats", classOf[Statistics])
 
@@ -98,26 +101,38 @@ object SparkMembers extends Logging {
     new SparkField[A, Option[Expression]](owner, name, classOf[Option[_]])
 
   private val all: Seq[SparkMember] = Seq(
-    FileSinkLog, FileCleaner, ListedFiles, FilesAvailableNow, ProgressLock, ProgressCondition,
-    NativeStore, NativeStatistics, SnapshotForced, LastSnapshotVersion)
+    FileSinkLog, FileCleaner, ListedFiles, FilesAvailableNow, NativeStore, SnapshotForced,
+    LastSnapshotVersion)
 
-  /** Those that only save time, with what is lost without them. */
+  /** Those that only save time or report it, with what is lost without them. */
   private val optional: Seq[(SparkMember, String)] = Seq(
+    ProgressLock -> Unheld, ProgressCondition -> Unheld,
+    NativeStatistics -> "the time of compactions is reported as 0",
     ColumnFamilies -> "scans for eviction of joins go through RocksDB's cache",
     StoreReadOptions -> "look-ups for eviction go through RocksDB's cache",
     SaveLate -> Recompiled, SaveEvicted -> Recompiled, DeduplicateLate -> Recompiled,
     JoinEvicted -> Recompiled)
 
+  private def Unheld = "data are never withheld from a batch, not even for a deadline"
+
   private def Recompiled = "code that compares event times is compiled anew when a watermark moves"
 
   private lazy val checked: Unit = {
     all.foreach(_.check())
-    for ((member, lost) <- optional if !member.isThere) {
-      logWarning(s"Spark $SPARK_VERSION has no $member: $lost. Nothing else differs")
-    }
+    missing.foreach(logWarning(_))
   }
 
-  /** Throws BadCall, which names the version of Spark, if it lacks one of them. */
+  /** Of members that only save time or report it, a sentence for each that this Spark lacks. */
+  def missing: Seq[String] = missingOf(optional)
+
+  private[penstock] def missingOf(members: Seq[(SparkMember, String)]): Seq[String] =
+    for ((member, lost) <- members if !member.isThere)
+      yield s"Spark $SPARK_VERSION has no $member: $lost. Nothing else differs"
+
+  /**
+   * Throws BadCall, which names the version of Spark, if it lacks one that is needed; says once which
+   * of the others it lacks.
+   */
   def check(): Unit = checked
 }
 
@@ -144,7 +159,7 @@ sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, e
 
   def check(): Unit = { member; () }
 
-  def isThere: Boolean = Try(check()).isSuccess
+  lazy val isThere: Boolean = Try(check()).isSuccess
 
   override def toString: String = s"$kind $name of class ${owner.getName}"
 }
@@ -175,4 +190,7 @@ final class SparkMethod[A, B](owner: Class[A], name: String, expected: Class[_])
   override protected def typeOf(method: Method): Class[_] = method.getReturnType
 
   def of(instance: A): B = member.invoke(instance).asInstanceOf[B]
+
+  /** None where this version lacks the method. */
+  def ifAny(instance: A): Option[B] = Option.when(isThere)(of(instance))
 }

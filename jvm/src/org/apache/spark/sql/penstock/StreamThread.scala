@@ -2,18 +2,20 @@
 // driver's JVM.
 package org.apache.spark.sql.penstock
 
+import java.util.concurrent.locks.{Condition, ReentrantLock}
+
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.DeadlinePool
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
 import org.apache.spark.sql.execution.streaming.{
   AvailableNowTrigger,
-  ContinuousTrigger,
   OneTimeTrigger,
   ProcessingTimeTrigger,
   RealTimeTrigger
 }
 
+import penstock.Clock
 import penstock.schedule.TaskSetKeys
 
 /** How Spark decides when a query looks for data. */
@@ -43,7 +45,6 @@ object StreamThread {
       case interval: ProcessingTimeTrigger if interval.intervalMs > 0 =>
         TriggerKind.OfItsOwn(s"a trigger interval of ${interval.intervalMs} ms")
       case _: RealTimeTrigger => TriggerKind.OfItsOwn("Real-Time Mode")
-      case _: ContinuousTrigger => TriggerKind.OfItsOwn("continuous processing")
       case _ => TriggerKind.AtOnce
     }
 
@@ -55,10 +56,19 @@ object StreamThread {
    * Whether a thread waits in `processAllAvailable` or for the lock that such waits share: it would
    * take withheld data for none. Only the stream thread, which holds that lock, may ask.
    */
-  def isAwaited(query: String): Boolean = RunningQuery.execution(query).exists { running =>
-    val lock = SparkMembers.ProgressLock.of(running)
-    lock.isHeldByCurrentThread &&
-    (lock.hasWaiters(SparkMembers.ProgressCondition.of(running)) || lock.hasQueuedThreads)
+  def isAwaited(query: String): Boolean = RunningQuery.execution(query).exists(
+    isAwaited(_, SparkMembers.ProgressLock, SparkMembers.ProgressCondition))
+
+  /** True also where this version of Spark lacks the lock: nobody then waits for withheld data. */
+  private[penstock] def isAwaited[A](
+      running: A,
+      progressLock: SparkMethod[A, ReentrantLock],
+      progressCondition: SparkMethod[A, Condition]): Boolean = {
+    val isWaitedOn = for {
+      lock <- progressLock.ifAny(running)
+      condition <- progressCondition.ifAny(running)
+    } yield lock.isHeldByCurrentThread && (lock.hasWaiters(condition) || lock.hasQueuedThreads)
+    isWaitedOn.getOrElse(true)
   }
 
   /** The slide of the query's windows. */
@@ -83,14 +93,18 @@ object StreamThread {
    * Tells the scheduler about the jobs that the calling thread starts from now on, and puts them
    * into our pool where there is one and the user has chosen none. Spark keeps such properties until
    * they are set anew.
+   *
+   * @param leftMs how far off their deadline is
    */
-  def setJobs(query: String, deadlineAtMs: Option[Long], weight: Double): Unit = context.foreach { context =>
-    context.setLocalProperty(TaskSetKeys.Query, query)
-    context.setLocalProperty(TaskSetKeys.DeadlineAt, deadlineAtMs.map(_.toString).orNull)
-    context.setLocalProperty(TaskSetKeys.Weight, weight.toString)
-    DeadlinePool.enter(context)
-    ()
-  }
+  def setJobs(query: String, leftMs: Option[Double], weight: Double, clock: Clock): Unit =
+    context.foreach { context =>
+      val deadlineAtMs = leftMs.map(TaskSetKeys.deadlineAtMs(_, clock))
+      context.setLocalProperty(TaskSetKeys.Query, query)
+      context.setLocalProperty(TaskSetKeys.DeadlineAt, deadlineAtMs.map(_.toString).orNull)
+      context.setLocalProperty(TaskSetKeys.Weight, weight.toString)
+      DeadlinePool.enter(context)
+      ()
+    }
 
   /** Whether the jobs that the calling thread starts are in our pool. */
   def isInPool: Boolean = context.exists(_.getLocalProperty(SparkContext.SPARK_SCHEDULER_POOL) == DeadlinePool.Name)

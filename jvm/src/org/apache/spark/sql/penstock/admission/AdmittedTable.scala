@@ -74,7 +74,7 @@ private final class AdmittedScan(delegate: Scan, options: CaseInsensitiveStringM
   }
 
   override def toContinuousStream(checkpointLocation: String): ContinuousStream = {
-    QueryAdmission.starting(StatedTerms.of(options))
+    QueryAdmission.startingContinuous(StatedTerms.of(options))
     delegate.toContinuousStream(checkpointLocation)
   }
 

@@ -4,7 +4,7 @@ package org.apache.spark.sql.penstock.admission
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-import org.apache.spark.sql.connector.read.streaming.{Offset, ReadMaxRows, SparkDataStream, SupportsAdmissionControl}
+import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream, SupportsAdmissionControl}
 import org.apache.spark.sql.execution.streaming.sources.{RatePerMicroBatchStream, RateStreamMicroBatchStream}
 import org.apache.spark.sql.penstock.RunningQuery
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -24,7 +24,9 @@ private[admission] object OfferedRows {
   /** What a source can be told to read at most. */
   def cutsBy(source: SparkDataStream): String = source match {
     case _ if isKafka(source) => Offer.ByRows
-    case limited: SupportsAdmissionControl if limited.getDefaultReadLimit.isInstanceOf[ReadMaxRows] =>
+    // It states a limit of rows and takes none.
+    case _: RatePerMicroBatchStream => Offer.ByNothing
+    case limited: SupportsAdmissionControl if RowLimit.of(limited.getDefaultReadLimit).isDefined =>
       Offer.ByRows
     case _ => Offer.ByNothing
   }

@@ -79,12 +79,16 @@ private[admission] final class AskedData(
 
   override def take(start: Offset, share: Share, limit: ReadLimit): Offset = share match {
     case _ if isNothing(start) => null
-    case Share.UpTo(number) => ask(start, AskedData.smaller(limit, number))
-    case Share.All if limit.isInstanceOf[ReadAllAvailable] || !takesLimits =>
-      readUpTo(lookedNs)
-      lookedAt
-    case Share.All => ask(start, limit)
+    case Share.UpTo(number) => took(ask(start, RowLimit.smaller(limit, number)))
+    case Share.All if RowLimit.isAll(limit) || !takesLimits => took(lookedAt)
+    case Share.All => took(ask(start, limit))
     case _ => null
+  }
+
+  /** A batch that ends where the source ended when it was looked at leaves nothing of that time. */
+  private def took(end: Offset): Offset = {
+    if (end == lookedAt) readUpTo(lookedNs)
+    end
   }
 
   private def takesLimits: Boolean = source.isInstanceOf[SupportsAdmissionControl]
@@ -100,16 +104,6 @@ private[admission] final class AskedData(
   }
 }
 
-private[admission] object AskedData {
+private object AskedData {
   private val SeenMax = 256
-
-  /** The user's limit and so many rows: whichever is less. */
-  def smaller(limit: ReadLimit, rows: Long): ReadLimit = {
-    def rowsOf(each: ReadLimit): Seq[Long] = each match {
-      case most: ReadMaxRows => Seq(most.maxRows())
-      case several: CompositeReadLimit => several.getReadLimits.toSeq.flatMap(rowsOf)
-      case _ => Nil
-    }
-    ReadLimit.maxRows((rowsOf(limit) :+ rows).min)
-  }
 }

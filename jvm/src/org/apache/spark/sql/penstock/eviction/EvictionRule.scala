@@ -9,11 +9,10 @@ import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.streaming.operators.stateful.{BaseStreamingDeduplicateExec, StateStoreSaveExec, StateStoreWriter}
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
-import org.apache.spark.sql.execution.streaming.state.PenstockStateStoreProvider
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.state.StateKeeper
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.penstock.RunningQuery
+import org.apache.spark.sql.penstock.{PlanAttempt, RunningQuery}
 
 import penstock.commit.jvm.JvmResources
 import penstock.eviction.{ScanCounts, ScanNames}
@@ -25,56 +24,69 @@ import penstock.settings.{ChoiceKey, Keys}
  * nothing, and has generated code refer to the watermark. Plans are otherwise as they were.
  */
 object EvictionRule extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan =
+  private val RuleName = "eviction"
+
+  /** Of a note that is about no operator in particular. */
+  private val NoOperator = 0L
+
+  /** What cannot be planned because something fails is Spark's, as it is without this rule. */
+  override def apply(plan: SparkPlan): SparkPlan = PlanAttempt.of {
     if (!plan.exists(_.isInstanceOf[StateStoreWriter]) || isDone(plan)) plan
-    else plan.transformUp { case operator: StateStoreWriter => planned(operator) }
+    else plan.transformUp { case operator: StateStoreWriter => tried(operator) }
+  } { reason =>
+    say(NoOperator, leftToSpark(reason))
+    plan
+  }
 
   private def isDone(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[EvictionScansExec])
 
+  private def tried(operator: StateStoreWriter): SparkPlan = PlanAttempt.of(planned(operator)) { reason =>
+    say(operator.stateInfo.fold(NoOperator)(_.operatorId), leftToSpark(reason))
+    operator
+  }
+
   private def planned(operator: StateStoreWriter): SparkPlan = operator.stateInfo match {
-    case Some(state) if isKnown(operator) =>
-      val scans = if (isSkipped) OperatorScans.of(operator) else Some(Nil)
-      if (isSkipped) note(state.operatorId, scans)
-      if (scans.forall(_.isEmpty) && !isWatermarkReferenced) operator
+    case Some(state) =>
+      val scans = if (isAsked) declared(operator, state.operatorId) else Nil
+      val isReferenced = isWatermarkReferenced && WatermarkCode.isKnown(operator)
+      if (scans.isEmpty && !isReferenced) operator
       else
         EvictionScansExec(
           operator,
-          scans.getOrElse(Nil),
+          scans,
           OperatorFolder(state.checkpointLocation, state.operatorId),
-          isWatermarkReferenced)
-    case _ => operator
+          isReferenced)
+    case None => operator
   }
 
-  private def isKnown(operator: StateStoreWriter): Boolean = operator match {
-    case _: StateStoreSaveExec | _: BaseStreamingDeduplicateExec | _: StreamingSymmetricHashJoinExec =>
-      true
-    case _ => false
+  /** The scans that stores may skip, and what is said about them. */
+  private def declared(operator: StateStoreWriter, id: Long): Seq[OperatorScan] = {
+    val scans = for {
+      known <- OperatorScans.of(operator).toRight(s"this rule does not know how ${operator.nodeName} evicts")
+      _ <- if (known.isEmpty) Right(()) else StateKeeper.reasonAgainstOurs.toLeft(())
+    } yield known
+    say(id, scans match {
+      case Left(reason) => leftToSpark(reason)
+      case Right(Nil) => "it evicts nothing"
+      case Right(known) => s"scans for eviction per partition: ${known.size}, skipped where no row has expired"
+    })
+    scans.getOrElse(Nil)
   }
 
-  private def note(operator: Long, scans: Option[Seq[OperatorScan]]): Unit = for {
+  private def leftToSpark(reason: String): String = s"left to Spark: $reason"
+
+  /** A plan that is made for its explanation only belongs to no run, and nothing is kept of it. */
+  private def say(operator: Long, text: String): Unit = for {
     (_, run) <- RunningQuery.streamThread
     batch <- RunningQuery.batchOfThisThread
-  } {
-    val text = scans match {
-      case None => "left to Spark: it evicts in a way that this rule does not know"
-      case Some(Nil) => "it evicts nothing"
-      case Some(known) => s"scans for eviction per partition: ${known.size}, skipped where no row has expired"
-    }
-    JvmResources.here.planNotes.say(run, batch, "eviction", operator, text)
-  }
+  } JvmResources.here.planNotes.say(run, batch, RuleName, operator, text)
 
-  /** The rows of our stores are read as Spark's binary rows, which they are in no other encoding. */
-  private def isSkipped: Boolean =
-    set(Keys.Eviction) == Keys.SkipEviction &&
-      SQLConf.get.stateStoreProviderClass == classOf[PenstockStateStoreProvider].getName &&
-      SQLConf.get.stateStoreEncodingFormat == BinaryRows
+  private def isAsked: Boolean = set(Keys.Eviction) == Keys.SkipEviction
 
   private def isWatermarkReferenced: Boolean = set(Keys.BatchWatermark) == Keys.WatermarkByReference
 
   private def set(key: ChoiceKey): String =
     key.value(name => Option(SQLConf.get.getConfString(name, null)))
-
-  private val BinaryRows = "unsaferow"
 }
 
 /**

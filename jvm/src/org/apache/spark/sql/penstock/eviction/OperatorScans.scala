@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, BoundReference, Exp
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark
 import org.apache.spark.sql.catalyst.streaming.InternalOutputModes.{Append, Update}
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.streaming.operators.stateful.{StateStoreSaveExec, StateStoreWriter, StreamingDeduplicateExec, StreamingDeduplicateWithinWatermarkExec, WatermarkSupport}
+import org.apache.spark.sql.execution.streaming.operators.stateful.{StateStoreSaveExec, StateStoreWriter, StreamingDeduplicateExec, StreamingDeduplicateWithinWatermarkExec, StreamingGlobalLimitExec, WatermarkSupport}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.{StreamingSymmetricHashJoinExec, SymmetricHashJoinStateManager}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreId}
@@ -58,6 +58,7 @@ private[eviction] object OperatorScans {
         OperatorScan(OnlyFamily, OnlyFamily, column, Math.multiplyExact(watermarkMs, 1000L))
       })
     case join: StreamingSymmetricHashJoinExec if join.stateFormatVersion <= 3 => ofJoin(join)
+    case _: StreamingGlobalLimitExec => Some(Nil)
     case _ => None
   }
 

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{
   Expression,
   ExprId,
   NamedExpression,
+  PredicateHelper,
   TimeWindow
 }
 import org.apache.spark.sql.catalyst.expressions.aggregate.{
@@ -27,7 +28,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOpera
 /** What becomes of the aggregate below the shuffle of one stateful operator. */
 private[windows] sealed trait PaneDecision
 
-private[windows] object PaneDecision {
+private[windows] object PaneDecision extends PredicateHelper {
 
   /** It has no windows: nothing is done, and there is nothing to say. */
   case object NoWindows extends PaneDecision
@@ -36,10 +37,14 @@ private[windows] object PaneDecision {
 
   final case class Panes(aggregate: WindowedAggregate) extends PaneDecision
 
+  /** Windows do not overlap, so that there is nothing to copy: Spark's plan is that of one pane. */
+  final case class OneWindow(aggregate: WindowedAggregate) extends PaneDecision
+
   /**
    * Decides on the partial aggregate of a streaming aggregate, from the plan alone. Rows of one pane
    * may be aggregated before they are expanded if they are in the same windows whatever the rows
-   * hold, and if nothing between the windows and the aggregate can tell one window from another.
+   * hold, and if nothing between the windows and the aggregate tells one window from another but
+   * filters on the window alone, which can be applied as well when rows are aggregated.
    */
   def on(partial: BaseAggregateExec): PaneDecision = {
     if (!hasWindowsBelow(partial.child)) NoWindows
@@ -50,12 +55,15 @@ private[windows] object PaneDecision {
             _ <- refusal(hash)
             chain <- chainBelow(hash.child, Nil)
             windowed <- matched(hash, chain)
-          } yield windowed).fold(LeftToSpark(_), Panes(_))
+          } yield windowed).fold(LeftToSpark(_), ofWindowed)
         case other =>
           LeftToSpark(
             s"it is planned as ${other.nodeName}, for a function whose buffer has no fixed length")
       }
   }
+
+  private def ofWindowed(windowed: WindowedAggregate): PaneDecision =
+    if (windowed.windows.overlap) Panes(windowed) else OneWindow(windowed)
 
   /** Whether the rows of a plan have been given windows, in the same stage and operator. */
   private def hasWindowsBelow(plan: SparkPlan): Boolean = plan match {
@@ -105,47 +113,48 @@ private[windows] object PaneDecision {
     else None
   }
 
-  /** The filters and projections down to the windows, bottom first, and the node that makes these. */
+  /** The filters and projections down to the windows, bottom first, and the rows that get these. */
   private def chainBelow(
       plan: SparkPlan,
-      above: List[SparkPlan]): Either[String, (List[SparkPlan], ExpandExec)] = plan match {
+      above: List[SparkPlan]): Either[String, (List[SparkPlan], WindowedRows)] = plan match {
     case project: ProjectExec if project.projectList.exists(makesWindow) =>
-      Left("windows do not overlap")
+      Right((above, WindowedRows.of(project)))
     case filter: FilterExec => chainBelow(filter.child, filter :: above)
     case project: ProjectExec => chainBelow(project.child, project :: above)
-    case expand: ExpandExec => Right((above, expand))
+    case expand: ExpandExec => Right((above, WindowedRows.of(expand)))
     case other => Left(s"${other.nodeName} stands between windows and aggregate")
   }
 
   private def matched(
       hash: HashAggregateExec,
-      chain: (List[SparkPlan], ExpandExec)): Either[String, WindowedAggregate] = {
-    val (steps, expand) = chain
+      chain: (List[SparkPlan], WindowedRows)): Either[String, WindowedAggregate] = {
+    val (steps, rows) = chain
     for {
-      column <- windowColumn(expand)
-      projections = expand.projections.map(_(column))
+      column <- windowColumn(rows)
+      projections = rows.copies.map(_(column))
       start <- projections.head match {
         case struct: CreateNamedStruct if struct.valExprs.size == 2 => Right(struct.valExprs.head)
         case _ => Left("its windows are no structs of start and end")
       }
       windows <- SlidingWindows.of(projections)
-      names <- namesOf(expand.output(column), steps)
+      names <- namesOf(rows.output(column), steps)
       key <- windowKey(hash, names)
       _ <- Either.cond(
         !usesAny(hash.aggregateExpressions ++ hash.groupingExpressions.patch(key, Nil, 1), names),
         (),
         "the window is used in the aggregate other than as a key")
-    } yield WindowedAggregate(hash, steps, expand, column, start, windows, names, key)
+    } yield WindowedAggregate(hash, steps, rows, column, start, windows, names, key)
   }
 
-  /** The place of the only column in which the copies of a row differ. */
-  private def windowColumn(expand: ExpandExec): Either[String, Int] = {
-    val differing = expand.output.indices.filterNot { index =>
-      val copies = expand.projections.map(_(index))
-      copies.forall(copy => copy.deterministic && copy.semanticEquals(copies.head))
+  /** The place of the window: the only column that is one, or in which the copies of a row differ. */
+  private def windowColumn(rows: WindowedRows): Either[String, Int] = {
+    val places = rows.output.indices.filter { index =>
+      val values = rows.copies.map(_(index))
+      if (values.size == 1) isWindow(rows.output(index)) && values.head.isInstanceOf[CreateNamedStruct]
+      else !values.forall(value => value.deterministic && value.semanticEquals(values.head))
     }
-    differing match {
-      case Seq(index) if isWindow(expand.output(index)) => Right(index)
+    places match {
+      case Seq(index) if isWindow(rows.output(index)) => Right(index)
       case _ => Left("rows are expanded by more than their windows")
     }
   }
@@ -154,14 +163,27 @@ private[windows] object PaneDecision {
   private def namesOf(made: Attribute, steps: List[SparkPlan]): Either[String, Set[ExprId]] =
     steps.foldLeft[Either[String, Set[ExprId]]](Right(Set(made.exprId))) { (names, step) =>
       names.flatMap { known =>
-        val expressions = step.expressions
-        val (renamed, others) = expressions.partition(expression => isNamed(expression, known))
-        if (usesAny(others, known)) Left("the window is used before the aggregate")
-        else if (!expressions.forall(_.deterministic))
+        val (renamed, others) = step.expressions.partition(isNamed(_, known))
+        val using = step match {
+          case filter: FilterExec => conditionsOf(filter, known)._2.filterNot(isOf(known))
+          case _ => others
+        }
+        if (usesAny(using, known)) Left("the window is used before the aggregate")
+        else if (!step.expressions.forall(_.deterministic))
           Left("an expression above the windows is not deterministic")
         else Right(known ++ renamed.collect { case name: NamedExpression => name.exprId })
       }
     }
+
+  /** Conditions of a filter that do not use the window, and those that do. */
+  private[windows] def conditionsOf(
+      filter: FilterExec,
+      names: Set[ExprId]): (Seq[Expression], Seq[Expression]) =
+    splitConjunctivePredicates(filter.condition).partition(part => !usesAny(Seq(part), names))
+
+  /** Whether an expression uses the window and no other column. */
+  private def isOf(names: Set[ExprId])(expression: Expression): Boolean =
+    expression.references.forall(attribute => names.contains(attribute.exprId))
 
   private def windowKey(hash: HashAggregateExec, names: Set[ExprId]): Either[String, Int] =
     hash.groupingExpressions.zipWithIndex.collect {
@@ -182,23 +204,3 @@ private[windows] object PaneDecision {
   private def usesAny(expressions: Seq[Expression], names: Set[ExprId]): Boolean =
     expressions.exists(_.references.exists(attribute => names.contains(attribute.exprId)))
 }
-
-/**
- * A partial aggregate over sliding windows, taken apart.
- *
- * @param steps filters and projections between windows and aggregate, bottom first
- * @param expand the node that makes a row per window
- * @param column the place of the window in the rows of `expand`
- * @param start the start of a row's newest window, over the rows below `expand`
- * @param names ids under which the window is known between `expand` and the aggregate
- * @param key the place of the window among the keys of the aggregate
- */
-private[windows] final case class WindowedAggregate(
-    hash: HashAggregateExec,
-    steps: List[SparkPlan],
-    expand: ExpandExec,
-    column: Int,
-    start: Expression,
-    windows: SlidingWindows,
-    names: Set[ExprId],
-    key: Int)

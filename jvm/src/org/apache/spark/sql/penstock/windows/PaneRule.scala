@@ -13,31 +13,43 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.{
   StateStoreRestoreExec
 }
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.penstock.RunningQuery
+import org.apache.spark.sql.penstock.{PlanAttempt, RunningQuery}
 
 import penstock.commit.jvm.JvmResources
-import penstock.settings.Keys
+import penstock.devices.PathChoice
+import penstock.settings.{ChoiceKey, Keys}
+import penstock.wire.BatchPlan
 
 /**
- * Plans streaming aggregates over sliding windows by panes, below their shuffle. Decides nothing
- * itself: PaneDecision says which plans qualify, PanePlan how they are made.
+ * Plans streaming aggregates over sliding windows by panes, below their shuffle, and makes those over
+ * windows that do not overlap known to the rule after it. Decides nothing itself: PaneDecision says
+ * which plans qualify, PanePlan how they are made.
  */
 object PaneRule extends Rule[SparkPlan] {
   import PaneDecision._
 
   private val RuleName = "panes"
 
-  override def apply(plan: SparkPlan): SparkPlan = {
+  /** Of a note that is about no operator in particular. */
+  private val NoOperator = 0L
+
+  /** What cannot be planned because something fails is Spark's, as it is without this rule. */
+  override def apply(plan: SparkPlan): SparkPlan = PlanAttempt.of(planned(plan)) { reason =>
+    say(Seq(leftToSpark(NoOperator, reason)))
+    plan
+  }
+
+  private def planned(plan: SparkPlan): SparkPlan = {
     val outcomes = plan.collect {
       case restore: StateStoreRestoreExec =>
-        partialBelow(restore.child).map(outcome(_, operatorOf(restore.stateInfo)))
+        partialBelow(restore.child).map(tried(_, operatorOf(restore.stateInfo)))
       case session: SessionWindowStateStoreRestoreExec =>
-        Some(Outcome(operatorOf(session.stateInfo), Some("left to Spark: sessions have no panes")))
+        Some(leftToSpark(operatorOf(session.stateInfo), "sessions have no panes"))
       case realTime: StatefulStreamlineAggregateExec =>
         Option.when(realTime.groupingExpressions.exists(isWindow))(
-          Outcome(
+          leftToSpark(
             operatorOf(realTime.stateInfo),
-            Some("left to Spark: in Real-Time Mode every row is merged into state by itself")))
+            "in Real-Time Mode every row is merged into state by itself"))
     }.flatten
     say(outcomes)
     val changes = outcomes.flatMap(_.change)
@@ -54,19 +66,54 @@ object PaneRule extends Rule[SparkPlan] {
       note: Option[String],
       change: Option[(BaseAggregateExec, SparkPlan)] = None)
 
+  private def leftToSpark(operator: Long, reason: String): Outcome =
+    Outcome(operator, Some(s"left to Spark: $reason"))
+
+  private def tried(partial: BaseAggregateExec, operator: Long): Outcome =
+    PlanAttempt.of(outcome(partial, operator))(leftToSpark(operator, _))
+
   private def outcome(partial: BaseAggregateExec, operator: Long): Outcome =
     PaneDecision.on(partial) match {
       case NoWindows => Outcome(operator, None)
-      case LeftToSpark(reason) => Outcome(operator, Some(s"left to Spark: $reason"))
-      case Panes(_) if setting == Keys.SparkWindows =>
-        Outcome(operator, Some(s"left to Spark: ${Keys.Windows} is ${Keys.SparkWindows}"))
+      case LeftToSpark(reason) => leftToSpark(operator, reason)
+      case Panes(_) if setting(Keys.Windows) == Keys.SparkWindows =>
+        leftToSpark(operator, s"${Keys.Windows} is ${Keys.SparkWindows}")
       case Panes(windowed) =>
-        PanePlan.of(windowed) match {
-          case Left(reason) => Outcome(operator, Some(s"left to Spark: $reason"))
-          case Right(plan) =>
-            Outcome(operator, Some(s"panes: ${windowed.windows}"), Some(partial -> plan))
+        PathChoice.of(setting(Keys.Devices), planFor(operator)) match {
+          case PathChoice.BySpark(reason) => leftToSpark(operator, reason)
+          case _ => byPanes(partial, windowed, operator)
         }
+      case OneWindow(windowed) => asOneWindow(partial, windowed, operator)
     }
+
+  /** Left as Spark plans it, and made known to the rule that may have workers do it. */
+  private def asOneWindow(
+      partial: BaseAggregateExec,
+      windowed: WindowedAggregate,
+      operator: Long): Outcome = {
+    val isForSparkAlone = setting(Keys.Windows) == Keys.SparkWindows ||
+      setting(Keys.Devices) == Keys.SparkDevices
+    if (!isForSparkAlone)
+      PanePlan.ofOneWindow(windowed, operator).foreach(partial.setTagValue(TumblingAggregate.Tag, _))
+    leftToSpark(operator, "windows do not overlap")
+  }
+
+  private def byPanes(
+      partial: BaseAggregateExec,
+      windowed: WindowedAggregate,
+      operator: Long): Outcome =
+    PanePlan.of(windowed, operator) match {
+      case Left(reason) => leftToSpark(operator, reason)
+      case Right(plan) =>
+        Outcome(operator, Some(s"panes: ${windowed.windows}"), Some(partial -> plan))
+    }
+
+  /** The plan that came with the batch, if this operator is planned. */
+  private def planFor(operator: Long): Option[BatchPlan] = for {
+    (_, run) <- RunningQuery.streamThread
+    plans <- JvmResources.here.devicePlans.ofRun(run)
+    plan <- plans.planFor(operator)
+  } yield plan
 
   /** The aggregate below the shuffle of a stateful aggregate: the first that merges nothing. */
   private def partialBelow(plan: SparkPlan): Option[BaseAggregateExec] = plan match {
@@ -84,8 +131,8 @@ object PaneRule extends Rule[SparkPlan] {
   private def operatorOf(state: Option[StatefulOperatorStateInfo]): Long =
     state.fold(0L)(_.operatorId)
 
-  private def setting: String =
-    Keys.Windows.value(key => Option(SQLConf.get.getConfString(key, null)))
+  private def setting(key: ChoiceKey): String =
+    key.value(name => Option(SQLConf.get.getConfString(name, null)))
 
   /** A plan that is made for its explanation only belongs to no run, and nothing is kept of it. */
   private def say(outcomes: Seq[Outcome]): Unit = for {

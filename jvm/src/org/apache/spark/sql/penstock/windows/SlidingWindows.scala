@@ -14,11 +14,14 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.types.LongType
 
 /**
- * The sliding windows of a query: every row is in `count` of them, the newest of which starts at the
- * last multiple of the slide, and each other one slide before the one before.
+ * The windows of a query: every row is in `count` of them, the newest of which starts at the last
+ * multiple of the slide, counted from `offsetUs`, and each other one slide before the one before.
  */
-private[windows] final case class SlidingWindows(count: Int, slideUs: Long) {
+private[penstock] final case class SlidingWindows(count: Int, slideUs: Long, offsetUs: Long) {
   def rangeUs: Long = count * slideUs
+
+  /** Whether a row is in more than one. */
+  def overlap: Boolean = count > 1
 
   override def toString: String =
     s"$count windows per row, slide ${SlidingWindows.inSeconds(slideUs)}"
@@ -28,7 +31,7 @@ private[windows] final case class SlidingWindows(count: Int, slideUs: Long) {
  * Finds range and slide of windows by evaluating their expressions at sample times. Spark's optimizer
  * folds constants into them, so that their form tells little; what they yield tells all.
  */
-private[windows] object SlidingWindows {
+private[penstock] object SlidingWindows {
   private val UsInSecond = 1000000L
   private val RandomTimes = 40
 
@@ -42,7 +45,6 @@ private[windows] object SlidingWindows {
   def of(expressions: Seq[Expression]): Either[String, SlidingWindows] =
     try {
       for {
-        _ <- Either.cond(expressions.size > 1, (), "windows do not overlap")
         evaluated <- overOneTime(expressions)
         windows <- measured(evaluated)
       } yield windows
@@ -69,16 +71,16 @@ private[windows] object SlidingWindows {
   }
 
   /** What is converted from a timestamp to a number; a time may itself be made in that way. */
-  private def timesIn(expression: Expression): Seq[Expression] = expression match {
+  private[windows] def timesIn(expression: Expression): Seq[Expression] = expression match {
     case PreciseTimestampConversion(time, _, LongType) => Seq(time)
     case other => other.children.flatMap(timesIn)
   }
 
   private def measured(expressions: Seq[Expression]): Either[String, SlidingWindows] = {
     val atZero = expressions.map(boundsAt(_, 0L))
-    val slideUs = atZero.head._1 - atZero(1)._1
     val rangeUs = atZero.head._2 - atZero.head._1
-    val windows = SlidingWindows(expressions.size, slideUs)
+    val slideUs = atZero.lift(1).fold(rangeUs)(atZero.head._1 - _._1)
+    val windows = SlidingWindows(expressions.size, slideUs, offsetUs = atZero.head._1)
     for {
       _ <- Either.cond(
         slideUs > 0 && rangeUs == windows.rangeUs,

@@ -82,7 +82,8 @@ private[state] final class AsyncRocksDB(
     loaded
   }
 
-  override def commit(forceSnapshot: Boolean): (Long, StateStoreCheckpointInfo) =
+  override def commit(forceSnapshot: Boolean): (Long, StateStoreCheckpointInfo) = {
+    endWrites()
     if (!isHeldBack) super.commit(forceSnapshot)
     else {
       val version = loadedVersion + 1
@@ -99,6 +100,7 @@ private[state] final class AsyncRocksDB(
       }
       (version, info)
     }
+  }
 
   /** Of a commit that is not made yet: all but what making it takes. */
   override def metricsOpt: Option[RocksDBMetrics] = last match {

@@ -32,7 +32,7 @@ private[state] abstract class EvictingRocksDB(
     partitionId: Int,
     eventForwarder: Option[RocksDBEventForwarder],
     uniqueId: Option[String])
-    extends RocksDB(
+    extends CachedRocksDB(
       dfsRootDir,
       conf,
       localRootDir,
@@ -47,9 +47,6 @@ private[state] abstract class EvictingRocksDB(
 
   private val times = mutable.Map.empty[String, FamilyTimes]
   private var isCacheSpared = false
-
-  /** Puts down what a cache before RocksDB holds back: rows are read past it after this. */
-  protected def settleWrites(): Unit = ()
 
   override def load(
       version: Long,
@@ -179,7 +176,7 @@ private[state] abstract class EvictingRocksDB(
     } else {
       running.counts.made()
       known.begun(running.scan.untilUs)
-      new ExpiredRows(uncached.getOrElse(new SparkRows(asSpark)), known)
+      scanned(new ExpiredRows(uncached.getOrElse(new SparkRows(asSpark)), known))
     }
 
   /** Rows of another family have the times, and are looked up one by one. */
@@ -194,7 +191,7 @@ private[state] abstract class EvictingRocksDB(
     } else {
       running.counts.made()
       timed.foreach(_.isEvicted(family))
-      rowsOf(running.scan.scanned.family).fold(asSpark)(new AllRows(_))
+      rowsOf(running.scan.scanned.family).fold(asSpark)(rows => scanned(new AllRows(rows)))
     }
   }
 
@@ -206,7 +203,7 @@ private[state] abstract class EvictingRocksDB(
         SparkMembers.ColumnFamilies.ifAny(this).flatMap(families => Option(families.get(family))).map(info =>
           RocksDBStateStoreProvider.getColumnFamilyIdAsBytes(info.cfId))
     prefix.filterNot(_ => conf.rowChecksumEnabled).map { bytes =>
-      settleWrites()
+      writeOut()
       UncachedRows.of(native, bytes)
     }
   }

@@ -1,20 +1,27 @@
 // Scala because: it reads Java objects inside Spark's RocksDB, at every commit of every store.
 package org.apache.spark.sql.execution.streaming.state
 
-import org.apache.spark.sql.penstock.SparkMembers
-import org.rocksdb.{HistogramType, MutableColumnFamilyOptions, RocksDB => NativeRocksDB}
+import org.apache.spark.sql.penstock.{SparkField, SparkMembers}
+import org.rocksdb.{HistogramType, MutableColumnFamilyOptions, RocksDB => NativeRocksDB, Statistics}
 
 import penstock.Clock
 
 /** What Spark's RocksDB does not tell: when the next snapshot is due, and what compactions do. */
-private[state] final class RocksDBInternals(db: RocksDB, clock: Clock) {
+private[state] final class RocksDBInternals(
+    db: RocksDB,
+    clock: Clock,
+    statistics: SparkField[RocksDB, Statistics] = SparkMembers.NativeStatistics) {
   def lastSnapshotVersion: Long = SparkMembers.LastSnapshotVersion.of(db)
 
   def isSnapshotForced: Boolean = SparkMembers.SnapshotForced.of(db).get()
 
-  /** Time spent in compactions, counted from the start or from when Spark last reset it. */
-  def compactionMs: Long =
-    SparkMembers.NativeStatistics.of(db).getHistogramData(HistogramType.COMPACTION_TIME).getSum / 1000
+  /**
+   * Time spent in compactions, counted from the start or from when Spark last reset it; 0 where this
+   * version of Spark keeps no statistics.
+   */
+  def compactionMs: Long = statistics.ifAny(db).fold(0L) { counted =>
+    counted.getHistogramData(HistogramType.COMPACTION_TIME).getSum / 1000
+  }
 
   def allowCompaction(isAllowed: Boolean): Unit = native.foreach { store =>
     store.setOptions(

@@ -1,0 +1,178 @@
+package org.apache.spark.sql.penstock.lookahead
+
+import java.util.UUID
+
+import scala.collection.mutable
+import scala.concurrent.Promise
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, BoundReference, Cast, EqualTo, EvalMode, Expression, Literal, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateStoreId, StateStoreProviderId, UnsafeRowDataEncoder}
+import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks}
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import penstock.prefetch.{AheadOf, AheadPages, AheadRange, Candidate, HintExpiry, RelayedHints}
+import penstock.settings.Connection
+import penstock.source.ReadRange
+
+import Checks._
+
+/** Lookahead without a plan: bytes of keys, pages that were read ahead, and slack. */
+object LookaheadCases extends Cases {
+  private val keyTypes = Seq(StringType, LongType, StringType, DoubleType)
+  private val attributes = keyTypes.zipWithIndex.map { case (kind, index) => AttributeReference(s"field$index", kind)() }
+  private val keySchema = StructType(attributes.map(each => StructField(each.name, each.dataType)))
+  private val numberSchema = new StructType().add("value", LongType)
+
+  private def encoder(schema: StructType) =
+    new UnsafeRowDataEncoder(NoPrefixKeyStateEncoderSpec(schema), numberSchema)
+
+  private def key(text: String, number: Long): UnsafeRow = UnsafeProjection.create(keySchema)(
+    InternalRow(UTF8String.fromString(text), number, null, 1.5)).copy()
+
+  check("a_key_has_the_bytes_that_the_store_is_read_by", once) { _ =>
+    Seq("", "eight by", "somewhat longer than a word").foreach { text =>
+      val row = key(text, 7)
+      val stored = encoder(keySchema).encodeKey(row).toSeq
+      equal(s"the key of '$text'", TaskHints.encoded(row).toSeq, stored)
+    }
+  }
+
+  check("rows_of_a_join_are_hinted_by_the_bytes_that_spark_reads_them_by", once) { _ =>
+    val row = key("somewhat longer than a word", -1)
+    val ofSpark = UnsafeProjection.create(attributes :+ Literal(1L), attributes)
+    val expected = (0 until 3).map { index =>
+      val withIndex = ofSpark(row)
+      withIndex.setLong(keyTypes.size, index.toLong)
+      encoder(keySchema.add("index", LongType)).encodeKey(withIndex).toSeq
+    }
+    val values = JoinValues("run", "store", "family", Candidate.C, keyTypes)
+    val due = HintExpiry.of(Candidate.C, batch = 4)
+    val number = UnsafeProjection.create(numberSchema)(InternalRow(3L))
+    val hinted = values.after(TaskHints.encoded(row), TaskHints.encoded(number), 17L, due)
+    equal("the keys", hinted.map(_.keys.toSeq.map(_.toSeq)), Some(expected))
+    equal("their times", hinted.map(_.atMs.toSeq), Some(Seq(17L, 17L, 17L)))
+    equal("for the same rows", hinted.map(_.due), Some(due))
+    equal("of a key without rows", values.after(TaskHints.encoded(row), null, 17L, due), None)
+  }
+
+  /** One key of a row with one number; its hints go to no store. */
+  private def source(conditions: Expression*): HintSource = HintSource(
+    Candidate.C, StateLocation("/nowhere", UUID.randomUUID(), 0), batch = 0, input = 0,
+    Seq(BoundKey(Seq(BoundReference(0, LongType, nullable = false)), conditions, None, Some(Literal(0)))),
+    Seq(LongType), stores = Nil, hintsHere = false, new PassTimes, hotThreshold = 255, reads = Map.empty)
+
+  private def hints(conditions: Expression*): TaskHints = source(conditions: _*).open(0)
+
+  private val Fails = EqualTo(Cast(Literal("no number"), IntegerType, None, EvalMode.ANSI), Literal(1))
+
+  check("a_condition_is_looked_at_only_where_those_before_it_hold", once) { _ =>
+    Seq(Literal(null, BooleanType), Literal(false)).foreach { condition =>
+      val task = hints(condition, Fails)
+      task.row(InternalRow(7L))
+      holds(s"nothing fails behind $condition")(task.isOn)
+    }
+  }
+
+  check("hints_that_fail_end_for_their_task_and_nothing_else_does", once) { _ =>
+    val task = hints(Fails)
+    task.row(InternalRow(7L))
+    holds("it hints no more")(!task.isOn)
+    task.row(InternalRow(8L))
+    task.flush()
+    task.end()
+    val isThrown =
+      try {
+        task.failed(new InterruptedException("planned"))
+        false
+      } catch { case _: InterruptedException => true }
+    holds("what must end the task is thrown on")(isThrown)
+  }
+
+  private val substream = AheadOf("query", "bids", 0, 3)
+
+  private def range(after: Long, until: Long): AheadRange =
+    AheadRange(after, until, Seq(Array.fill(10)(until.toByte)))
+
+  private def filled(ranges: AheadRange*): AheadPages = {
+    val pages = new AheadPages(bytesMax = 100)
+    ranges.foreach(each => holds(s"there is room for $each")(pages.offer(substream, each)))
+    pages
+  }
+
+  check("a_batch_takes_what_was_read_ahead_from_where_it_begins_to_where_it_ends", once) { _ =>
+    val pages = filled(range(10, 20), range(20, 25), range(25, 40))
+    equal("what is taken", pages.take(substream, 10, 25).map(_.until), Seq(20L, 25L))
+    equal("the bytes that are left", pages.bytes, 10L)
+    equal("what the next batch takes", pages.take(substream, 25, 50).map(_.until), Seq(40L))
+    equal("the bytes that are left then", pages.bytes, 0L)
+  }
+
+  check("pages_with_rows_of_two_batches_are_read_again", once) { _ =>
+    val pages = filled(range(10, 20), range(20, 40))
+    equal("what is taken", pages.take(substream, 10, 30).map(_.until), Seq(20L))
+    equal("what the next batch takes", pages.take(substream, 30, 50), Nil)
+    equal("what a batch takes that begins in between", filled(range(10, 20)).take(substream, 15, 30), Nil)
+  }
+
+  check("pages_that_a_batch_has_read_in_another_way_make_room", once) { _ =>
+    val pages = filled(range(10, 20), range(20, 25), range(25, 40))
+    pages.dropUntil(substream, 20)
+    equal("the room", pages.room, 80L)
+    equal("what the next batch takes", pages.take(substream, 20, 40).map(_.until), Seq(25L, 40L))
+  }
+
+  check("what_was_read_ahead_is_bounded_and_has_no_gaps", once) { _ =>
+    val pages = filled((0L until 10L).map(at => range(at, at + 1)): _*)
+    holds("no more than the bound is kept")(!pages.offer(substream, range(10, 11)))
+    holds("nothing is kept behind a gap")(!filled(range(0, 5)).offer(substream, range(6, 7)))
+  }
+
+  check("pages_that_come_after_their_run_has_ended_are_not_kept", once) { _ =>
+    val pages = new AheadPages(bytesMax = 100)
+    val connection = Connection("http://localhost:1", "token", None, retrySeconds = 1)
+    val range = ReadRange("bids", after = 0, until = 10, columns = 3)
+    val followed = new FollowedSubstream(substream, pages)
+    followed.follow(AheadSource(connection, range, source()))
+    holds("a page is kept before")(followed.keep(AheadRange(10, 20, Seq(Array.fill(10)(1.toByte)))))
+    equal("the bytes of it", pages.bytes, 10L)
+    followed.leave()
+    holds("the reading thread goes on")(followed.keep(AheadRange(20, 30, Seq(Array.fill(10)(2.toByte)))))
+    equal("the bytes that are held", pages.bytes, 0L)
+  }
+
+  check("only_so_many_blocks_are_under_way_or_wait_and_the_rest_is_dropped_and_counted", once) { _ =>
+    val relayed = new RelayedHints
+    val answers = mutable.Buffer.empty[Promise[Boolean]]
+    var taken = 0
+    val way = new HintWay(
+      _ => {
+        answers += Promise[Boolean]()
+        answers.last.future
+      }, relayed, () => taken += 1)
+    val sent = Seq.fill(70)(way.send("a block")).count(identity)
+    equal("blocks under way", (sent, answers.size), (64, 64))
+    answers.head.success(true)
+    answers(1).success(false)
+    answers(2).failure(new IllegalStateException("planned"))
+    equal("taken there, dropped there", (taken, relayed.droppedCount), (1, 2L))
+    equal("what has room now", Seq.fill(5)(way.send("a block")).count(identity), 3)
+    val driver = new HintRelay(relayed)
+    val store = StateStoreProviderId(StateStoreId("/nowhere", 0, 0, "default"), UUID.randomUUID())
+    equal("blocks that wait on the driver", Seq.fill(600)(driver.take(store, Array.empty)).count(identity), 512)
+  }
+
+  check("slack_is_counted_to_the_first_read_and_is_more_the_earlier_the_place", once) { _ =>
+    val below = PassTime.ofTask(beganMs = 1100, firstMs = 1200, endedMs = 1300)
+    val above = PassTime.ofTask(beganMs = 1400, firstMs = 1500, endedMs = 1600)
+    val aggregated = Slack.of(1000, isBarrier = true, isPartlyAggregated = true, above, Some(below))
+    equal("behind a partial aggregate", aggregated,
+      Map[Candidate, Long](Candidate.A -> 600, Candidate.B -> 401, Candidate.C -> 301, Candidate.D -> 1))
+    val streamed = Slack.of(1000, isBarrier = false, isPartlyAggregated = false, above, Some(below))
+    equal("of rows that are read as they come", streamed,
+      Map[Candidate, Long](Candidate.A -> 500, Candidate.B -> 201, Candidate.C -> 201, Candidate.D -> 0))
+    equal("without a shuffle", Slack.of(1000, true, false, above, None).keySet,
+      Set[Candidate](Candidate.A, Candidate.D))
+  }
+}

@@ -1,0 +1,53 @@
+package org.apache.spark.sql.penstock
+
+import java.util.concurrent.locks.{Condition, ReentrantLock}
+
+import org.apache.spark.sql.execution.streaming.state.RocksDB
+import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks}
+
+import Checks._
+
+/** Private members of Spark that another patch release may lack. */
+object SparkMemberCases extends Cases {
+
+  /** A query as a Spark has it that this version is no more. */
+  final class Running {
+    val lock = new ReentrantLock
+    val condition: Condition = lock.newCondition()
+    def progressLock: ReentrantLock = lock
+    def progressCondition: Condition = condition
+  }
+
+  private val lockOf =
+    new SparkMethod[Running, ReentrantLock](classOf[Running], "progressLock", classOf[ReentrantLock])
+  private val conditionOf =
+    new SparkMethod[Running, Condition](classOf[Running], "progressCondition", classOf[Condition])
+  private val movedLock =
+    new SparkMethod[Running, ReentrantLock](classOf[Running], "moved", classOf[ReentrantLock])
+  private val movedCondition =
+    new SparkMethod[Running, Condition](classOf[Running], "moved", classOf[Condition])
+
+  check("a_query_whose_lock_cannot_be_seen_is_taken_to_be_waited_for", once) { _ =>
+    val running = new Running
+    running.lock.lock()
+    equal("nobody waits", StreamThread.isAwaited(running, lockOf, conditionOf), false)
+    equal("no lock", StreamThread.isAwaited(running, movedLock, conditionOf), true)
+    equal("no condition", StreamThread.isAwaited(running, lockOf, movedCondition), true)
+    val waiting = aside { running.lock.lock(); running.lock.unlock() }
+    eventually("somebody waits")(running.lock.hasQueuedThreads)
+    equal("somebody waits", StreamThread.isAwaited(running, lockOf, conditionOf), true)
+    running.lock.unlock()
+    waiting.join()
+  }
+
+  check("what_only_saves_time_is_named_where_it_is_missing_and_nothing_is_refused", once) { _ =>
+    val moved = new SparkField[RocksDB, AnyRef](classOf[RocksDB], "moved", classOf[AnyRef])
+    val sentences = SparkMembers.missingOf(Seq(moved -> "it takes longer", lockOf -> "nothing is lost"))
+    equal("sentences", sentences.size, 1)
+    holds(s"it is named: ${sentences.head}") {
+      sentences.head.endsWith(s"has no field moved of class ${classOf[RocksDB].getName}: it takes longer. Nothing else differs")
+    }
+    equal("what this Spark lacks", SparkMembers.missing, Nil)
+    SparkMembers.check()
+  }
+}
