@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from penstock.lookup.redis_store import Redis
     from penstock.observe.batch_ledger import BatchSteps
     from penstock.observe.plan_notes import PlanNote
+    from penstock.observe.prefetch_counts import OperatorPrefetch, QueryPrefetch
+    from penstock.spark.columnar import columnar
     from penstock.spark.enrich import enrich, enrich_counts
     from penstock.spark.outputs import Outputs
+    from penstock.spark.prefetching import prefetch_counts
     from penstock.spark.session import (
         attach,
         batch_steps,
@@ -46,15 +49,18 @@ __all__ = [
     "Fenced",
     "Followed",
     "LookupCounts",
+    "OperatorPrefetch",
     "Outputs",
     "PenstockError",
     "PlanNote",
+    "QueryPrefetch",
     "Redis",
     "Stream",
     "TryAgain",
     "append",
     "attach",
     "batch_steps",
+    "columnar",
     "commit_steps",
     "connect",
     "consume",
@@ -63,6 +69,7 @@ __all__ = [
     "enrich_counts",
     "follow",
     "plan_notes",
+    "prefetch_counts",
     "read",
     "session",
     "verify",
@@ -77,10 +84,13 @@ _FOUND_IN = {
     "penstock.lookup.ahead": ("Ahead",),
     "penstock.lookup.counts": ("LookupCounts",),
     "penstock.lookup.redis_store": ("Redis",),
+    "penstock.spark.columnar": ("columnar",),
     "penstock.spark.enrich": ("enrich", "enrich_counts"),
     "penstock.spark.outputs": ("Outputs",),
     "penstock.observe.batch_ledger": ("BatchSteps",),
     "penstock.observe.plan_notes": ("PlanNote",),
+    "penstock.observe.prefetch_counts": ("OperatorPrefetch", "QueryPrefetch"),
+    "penstock.spark.prefetching": ("prefetch_counts",),
     "penstock.spark.session": (
         *("attach", "batch_steps", "commit_steps", "plan_notes", "session", "verify"),
     ),

@@ -1,4 +1,4 @@
-"""What can go wrong, sorted by who must act.
+"""Errors, sorted by who must act.
 
 There are five kinds and no more: a caller decides what to do by the class, a person by the
 sentence. `code` is stable and travels over HTTP; the message is lower case and names the facts

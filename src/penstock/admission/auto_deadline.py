@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.admission.estimate.quantile import RecentValues
+from penstock.fit.quantile import RecentValues
 
 TIGHTEN = 0.97
 WIDEN = 1.25

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.admission.ages import FirstWaiting
-from penstock.admission.batch_question import BatchQuestion, LogInput, OutsideInput
+from penstock.admission.batch_question import BatchQuestion, LogInput, OutsideInput, Take
 from penstock.admission.books import KeptBook
 from penstock.admission.cut import cut_batch
 from penstock.admission.cuts import Batch
@@ -17,6 +17,7 @@ from penstock.admission.shares import limits_within, share_of, take_within, take
 from penstock.admission.terms import CountedFrom
 from penstock.log.decide.need import need_stream
 from penstock.log.reading.commits import counts_between
+from penstock.log.reading.substream_sizes import SubstreamSizes, substream_sizes
 from penstock.log.reading.visible import check_position, latest
 from penstock.log.reading.waiting import oldest_waiting
 from penstock.log.state import StreamRecord
@@ -92,7 +93,9 @@ def cut_inputs(
     counts: list[tuple[int | None, int | None]] = []
     for each, waiting in zip(question.inputs, offer.inputs, strict=True):
         if isinstance(each, OutsideInput):
-            take = take_within(waiting, share) if waiting.has_data else "nothing"
+            take: Take = "nothing"
+            if waiting.has_data:
+                take = take_within(waiting, share, decision.rows_max)
             answers.append(AdmittedInput(each.source, take=take))
             counts.append(taken(waiting, take))
             continue
@@ -107,6 +110,25 @@ def cut_inputs(
     sizes = [size_bytes for _, size_bytes in counts]
     batch = Batch(_sum(rows), _sum(sizes), offer.oldest_age_ms, question.cores)
     return tuple(answers), batch
+
+
+def planned_sizes(
+    view: StoreView,
+    question: BatchQuestion,
+    looks: dict[int, LogLook],
+    answers: tuple[AdmittedInput, ...],
+    batch: Batch,
+) -> SubstreamSizes | None:
+    """The bytes of a batch by the tasks that read the input that its pipeline is over; of a source
+    outside the log, evenly over the cores. None without a pipeline."""
+    if question.pipeline is None:
+        return None
+    source = question.pipeline.source
+    for each, answer in zip(question.inputs, answers, strict=True):
+        if each.source == source and isinstance(each, LogInput) and answer.end is not None:
+            return substream_sizes(view, looks[source].record, each.input.after, answer.end)
+    size_bytes = (batch.bytes or 0) // question.cores
+    return SubstreamSizes(batch.rows or 0, (size_bytes,) * question.cores)
 
 
 def _sum(counts: list[int | None]) -> int | None:

@@ -11,6 +11,8 @@ from penstock.admission.offer import Waiting
 from penstock.admission.question import Input, QueryRun
 from penstock.admission.terms import Terms
 from penstock.model.answers import AdmittedInput
+from penstock.model.device_plans import BatchPlan, PipelineBody
+from penstock.model.plan_notes import PlanNoteBody
 from penstock.model.requests import BatchReport
 
 
@@ -48,6 +50,8 @@ class BatchQuestion(msgspec.Struct, frozen=True):
     reports: tuple[BatchReport, ...] = ()
     schedule: str | None = None
     wait_s: float = 0.0
+    pipeline: PipelineBody | None = None
+    plan_notes: tuple[PlanNoteBody, ...] = ()
 
     @property
     def log_inputs(self) -> tuple[LogInput, ...]:
@@ -59,7 +63,8 @@ Take = Literal["all", "nothing"] | int
 
 
 class BatchAnswer(msgspec.Struct, frozen=True):
-    """Whether the batch begins now (`cut` is its number) and with what."""
+    """Whether the batch begins now (`cut` is its number), with what, and where its part runs that
+    can be planned."""
 
     cut: int | None
     inputs: tuple[AdmittedInput, ...]
@@ -69,3 +74,4 @@ class BatchAnswer(msgspec.Struct, frozen=True):
     reason: str
     policy: str
     deadline_ms: float | None
+    plan: BatchPlan | None = None

@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from penstock.admission.batch_looks import LogLook, aged, cut_inputs, look
+from penstock.admission.batch_looks import LogLook, aged, cut_inputs, look, planned_sizes
+from penstock.admission.batch_plans import BatchPlans
 from penstock.admission.batch_question import BatchAnswer, BatchQuestion, LogInput
 from penstock.admission.books import WRITES_MAX, AskingQuery, Books, KeptBook
 from penstock.admission.decide import decide
 from penstock.admission.decision import Cut, Wait, data_wakes_from_ms
 from penstock.admission.hold import Held, Watch
 from penstock.admission.offer import Offer
+from penstock.admission.planning import BatchPlanner
 from penstock.admission.question import Input, QueryRun
 from penstock.admission.terms import terms_problem
 from penstock.clock import Clock
@@ -53,13 +55,20 @@ class BatchAdmissionRunner:
     but for `marker_applied`."""
 
     def __init__(
-        self, log: LocalLog, held: Held, clock: Clock, first_cut: int, hold_input: HoldInput
+        self,
+        log: LocalLog,
+        held: Held,
+        clock: Clock,
+        first_cut: int,
+        hold_input: HoldInput,
+        planner: BatchPlanner | None = None,
     ) -> None:
         self.books = Books(first_cut)
         self._log = log
         self._held = held
         self._clock = clock
         self._hold_input = hold_input
+        self._plans = BatchPlans(planner, self.now_ms)
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, Watch] = {}
         log.on_marked(self.marker_applied)
@@ -71,7 +80,7 @@ class BatchAdmissionRunner:
     async def ask(self, question: BatchQuestion) -> BatchAnswer:
         """Answer a question, in this order:
 
-        1. refuse terms that cannot be kept;
+        1. refuse terms that cannot be kept, and a pipeline that cannot run as it must;
         2. hold the inputs for the run that asks, so that what it is told to read is there;
         3. learn from the batches it reports, then decide;
         4. while the decision is to wait, wait for its moment, for data or for another query, and
@@ -80,6 +89,9 @@ class BatchAdmissionRunner:
         problem = terms_problem(question.terms)
         if problem is not None:
             raise BadCall(problem, code="bad_terms")
+        problem = self._plans.problem(question)
+        if problem is not None:
+            raise BadCall(problem, code="no_gpu")
         if question.run is not None:
             for log_input in question.log_inputs:
                 await self._hold_input(question.run, log_input.input, log_input.number)
@@ -90,6 +102,7 @@ class BatchAdmissionRunner:
         is_first_look = True
         with self._held.watch(streams, wait_s) as watch:
             self._waiting[question.query] = watch
+            kept.questions_held += 1
             try:
                 while True:
                     began_ms = self.now_ms()
@@ -102,6 +115,8 @@ class BatchAdmissionRunner:
                     if not await self._pause(watch, wait, has_data, asked_at_ms + wait_s * 1000):
                         return answer
             finally:
+                kept.questions_held -= 1
+                kept.heard_at_ms = self.now_ms()
                 if self._waiting.get(question.query) is watch:
                     del self._waiting[question.query]
 
@@ -112,8 +127,12 @@ class BatchAdmissionRunner:
         kept = self.books.heard(asking, question.terms, now_ms)
         kept.reads = frozenset(str(each.input.stream) for each in question.log_inputs)
         kept.book.cores = question.cores
+        kept.noted(question.plan_notes)
         for report in question.reports:
             kept.book.reported(report, now_ms)
+        if self._plans.heard(question):
+            # Once this question has its answer, or is held: nobody waits for it.
+            self._loop.call_soon(self._plans.learn, question.query, kept.book.totals)
         self._wake_those_giving_way(kept)
         self.books.divide_chains(now_ms)
         return kept
@@ -168,12 +187,12 @@ class BatchAdmissionRunner:
             if isinstance(decision, Wait):
                 return self._nothing(question, kept, looks, decision), decision, offer.has_data
             answers, batch = cut_inputs(view, question, looks, offer, decision)
-        ends: dict[str, int] = {}
-        for log_input, answer in zip(question.inputs, answers, strict=True):
-            if isinstance(log_input, LogInput) and answer.end is not None:
-                stream = str(log_input.input.stream)
-                ends[stream] = min(int(answer.end), ends.get(stream, int(answer.end)))
-        number = book.cut_made(decision, batch, now_ms, ends)
+            sizes = self._plans.sizes(
+                question,
+                book.totals,
+                lambda: planned_sizes(view, question, looks, answers, batch),
+            )
+        number = book.cut_made(decision, batch, now_ms, _ends(question, answers))
         if not was_planned:
             self._wake_others(kept)
         self._warn(kept, decision)
@@ -186,6 +205,7 @@ class BatchAdmissionRunner:
             decision.reason,
             book.terms.policy,
             book.deadline_ms,
+            self._plans.plan(question, book.totals, number, batch, decision, sizes),
         )
 
     def _nothing(
@@ -256,3 +276,14 @@ class BatchAdmissionRunner:
             other = self.books.known(query)
             if other is not None and other is not kept and other.book.gives_way:
                 watch.wake(is_urgent=True)
+
+
+def _ends(question: BatchQuestion, answers: tuple[AdmittedInput, ...]) -> dict[str, int]:
+    """The positions by stream that the marker of a batch will have: of several sources that read
+    one stream the first."""
+    ends: dict[str, int] = {}
+    for log_input, answer in zip(question.inputs, answers, strict=True):
+        if isinstance(log_input, LogInput) and answer.end is not None:
+            stream = str(log_input.input.stream)
+            ends[stream] = min(int(answer.end), ends.get(stream, int(answer.end)))
+    return ends

@@ -17,10 +17,10 @@ from penstock.admission.decision import Cut, Decision, Wait
 from penstock.admission.estimate.cost import BatchCost, Estimator
 from penstock.admission.estimate.ours import OurEstimator
 from penstock.admission.estimate.papers import LmStreamEstimator, ZStreamEstimator
-from penstock.admission.estimate.quantile import RecentValues
 from penstock.admission.load import OtherQuery
 from penstock.admission.offer import Offer
 from penstock.admission.terms import PolicyName, Terms
+from penstock.fit.quantile import RecentValues
 from penstock.model.requests import BatchReport
 
 __all__ = ["Batch", "BatchCost", "BatchReport", "OpenCut", "QueryBook"]
@@ -29,6 +29,10 @@ CUTS_MAX = 8
 DECISIONS_MAX = 64
 HISTORY_MAX = 256
 WAITING_HIGH = 0.95
+UNASKED_HIGH = 0.9
+UNASKED_FADING = 0.9
+"""A first question that is answered with a cut measures no such time: so the estimate shrinks by
+this factor, and a wait is tried again some batches later."""
 SHARE_MEMORY = 0.9
 
 
@@ -68,10 +72,12 @@ class QueryBook:
         self.latencies_ms: deque[float] = deque(maxlen=HISTORY_MAX)
         self.slack_ms = RecentValues()
         self.waiting_ms = RecentValues()
+        self.unasked_ms = RecentValues()
         self.moment_late_ms = RecentValues()
         self.totals = Totals()
         self.last_cut_at_ms: float | None = None
         self.planned: Wait | None = None
+        self._first_wait_at_ms: float | None = None
         self.operator_deadline_ms: float | None = None
         self.chain_deadline_ms: float | None = None
         self.cores = 1
@@ -102,6 +108,11 @@ class QueryBook:
         """The time that jobs of this query waited for cores, at a high quantile."""
         return self.waiting_ms.quantile(WAITING_HIGH)
 
+    def unasked_high_ms(self) -> float:
+        """The time for which Spark asks nothing after the first question of a batch was answered
+        with a wait, at a high quantile: it may run a batch without data meanwhile."""
+        return self.unasked_ms.quantile(UNASKED_HIGH)
+
     @property
     def gives_way(self) -> bool:
         """Whether the query waits for another one to finish: the moment to decide again."""
@@ -126,11 +137,22 @@ class QueryBook:
         """A new question: the batch before it has left the stream's thread."""
         self.totals.questions += 1
         self.cores = offer.cores
+        self._asked_again(now_ms)
         for cut in self.cuts.values():
             cut.is_queued = False
         self._for_others = None
         self.expire(now_ms)
         self.offered(offer, now_ms)
+
+    def _asked_again(self, now_ms: float) -> None:
+        """Note for how long nothing was asked, and a moment that passed meanwhile: the earliest
+        that can be kept from here on is now."""
+        if self._first_wait_at_ms is not None:
+            self.unasked_ms.add(now_ms - self._first_wait_at_ms)
+            self._first_wait_at_ms = None
+        if self.planned is not None and self.planned.until_ms < now_ms:
+            self.totals.moments_unasked += 1
+            self.planned = msgspec.structs.replace(self.planned, until_ms=now_ms)
 
     def offered(self, offer: Offer, now_ms: float) -> None:
         """An offer, told at every look, so that the rate of arrivals is known."""
@@ -140,6 +162,8 @@ class QueryBook:
         """Keep a decision for `explain`; a wait that follows a wait replaces it."""
         self.totals.decisions += 1
         is_cut = isinstance(decision, Cut)
+        if is_cut and offer.is_first and len(self.unasked_ms):
+            self.unasked_ms.add(UNASKED_FADING * self.unasked_high_ms())
         if is_cut and self.planned is not None and not offer.must_cut:
             self.moment_late_ms.add(max(now_ms - self.planned.until_ms, 0.0))
         if not is_cut and self.decisions and not self.decisions[-1].is_cut:
@@ -158,6 +182,8 @@ class QueryBook:
             )
         )
         self.planned = decision if isinstance(decision, Wait) and offer.has_data else None
+        if offer.is_first and self.planned is not None:
+            self._first_wait_at_ms = now_ms
         self._for_others = None
 
     def cut_made(
@@ -184,6 +210,9 @@ class QueryBook:
             self.totals.cuts_expired += 1
         self.totals.cuts += 1
         self.last_cut_at_ms, self.planned = now_ms, None
+        if self._first_wait_at_ms is not None:  # no batch without data came between
+            self.unasked_ms.add(0.0)
+            self._first_wait_at_ms = None
         self.arrivals.taken(batch.rows)
         if self.decisions and self.decisions[-1].is_cut:
             self.decisions[-1] = msgspec.structs.replace(
@@ -249,7 +278,7 @@ class QueryBook:
         self.instance = instance
         self.arrivals = Arrivals()
         self.cuts.clear()
-        self.planned = self.last_cut_at_ms = None
+        self.planned = self.last_cut_at_ms = self._first_wait_at_ms = None
         self._for_others = None
 
     def terms_changed(self, terms: Terms) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,10 +13,14 @@ from penstock.admission.chain import Stage, chain_deadlines
 from penstock.admission.load import Load, load_beside
 from penstock.admission.terms import CountedFrom, Terms
 from penstock.errors import BadCall
+from penstock.model.plan_notes import NOTES_MAX, PlanNoteBody
 
 QUERIES_MAX = 1_000
-AWAY_MS = 600_000.0
-"""A query that has not asked for this long counts as stopped: others no longer reckon with it."""
+AWAY_MS = 10_000.0
+"""A query counts as stopped, and others no longer reckon with it, when it has asked nothing for
+this long, no question of it is held, and no batch of it is under way."""
+SHOWN_MS = 600_000.0
+"""Figures of a query are shown until it has asked nothing for this long."""
 CHAIN_MS = 1_000.0
 """How often chains are divided anew."""
 WRITES_MAX = 64
@@ -25,7 +30,8 @@ WRITES_MAX = 64
 class KeptBook:
     """A query's book, the ages of what waits for it, and the streams it reads and writes.
 
-    `warned_of_ms`: the deadline that was said to be below the floor.
+    `questions_held`: how many of its questions are not answered yet. `warned_of_ms`: the deadline
+    that was said to be below the floor. `notes`: the last of each rule on each operator.
     """
 
     book: QueryBook
@@ -33,7 +39,30 @@ class KeptBook:
     ages: Ages = field(default_factory=Ages)
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+    questions_held: int = 0
     warned_of_ms: float | None = None
+    notes: dict[tuple[str, int], PlanNoteBody] = field(default_factory=dict)
+
+    def noted(self, notes: Iterable[PlanNoteBody]) -> None:
+        """Keep notes on the query's plan in place of earlier ones on the same; at the bound the
+        one that has stood longest is forgotten."""
+        for note in notes:
+            about = (note.rule, note.operator)
+            self.notes.pop(about, None)
+            self.notes[about] = note
+            if len(self.notes) > NOTES_MAX:
+                del self.notes[next(iter(self.notes))]
+
+    def plan_notes(self) -> tuple[PlanNoteBody, ...]:
+        """The notes on the query's plan, by rule and operator."""
+        return tuple(note for _, note in sorted(self.notes.items(), key=lambda item: item[0]))
+
+    def is_running(self, now_ms: float) -> bool:
+        """Whether the query asks, waits for an answer, or works on a batch."""
+        if self.questions_held or now_ms - self.heard_at_ms < AWAY_MS:
+            return True
+        cut = self.book.open_cut
+        return cut is not None and now_ms < cut.expires_at_ms
 
 
 class AskingQuery(NamedTuple):
@@ -76,6 +105,7 @@ class Books:
         if (book.instance, book.application) != (asking.instance, asking.application):
             book.run_started(asking.instance)
             kept.ages = Ages()
+            kept.notes.clear()
         book.name, book.application = asking.name or book.name, asking.application
         if book.terms != terms:
             book.terms_changed(terms)
@@ -101,20 +131,18 @@ class Books:
             status=404,
         )
 
-    def running(self, now_ms: float) -> list[QueryBook]:
-        """The books of queries that have asked lately."""
-        since_ms = now_ms - AWAY_MS
-        return [kept.book for kept in self._kept.values() if kept.heard_at_ms >= since_ms]
+    def shown(self, now_ms: float) -> list[QueryBook]:
+        """The books of queries that run, or have lately."""
+        return [kept.book for kept in self._kept.values() if now_ms - kept.heard_at_ms < SHOWN_MS]
 
     def load_for(self, book: QueryBook, now_ms: float) -> Load:
-        """The other queries of the application that have asked lately."""
-        since_ms = now_ms - AWAY_MS
+        """The other queries of the application that have not stopped."""
         return load_beside(
             book.query,
             (
                 kept.book.for_others()
                 for kept in self._kept.values()
-                if kept.book.application == book.application and kept.heard_at_ms >= since_ms
+                if kept.book.application == book.application and kept.is_running(now_ms)
             ),
         )
 

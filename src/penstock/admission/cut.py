@@ -13,7 +13,7 @@ from penstock.model.ids import Lsn
 
 
 class CutReason(StrEnum):
-    """Why a batch ends where it does."""
+    """The reason why a batch ends where it does."""
 
     NOTHING_NEW = "nothing new is visible"
     ALL_VISIBLE = "all that is visible"
@@ -25,7 +25,7 @@ class CutReason(StrEnum):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a batch may hold at most, and a position it does not go past; None: no such limit."""
+    """The most a batch may hold, and a position it does not go past; None: no such limit."""
 
     rows_max: int | None = None
     bytes_max: int | None = None

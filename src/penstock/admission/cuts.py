@@ -91,7 +91,9 @@ class DecisionLine(msgspec.Struct, frozen=True):
 
 class Totals(msgspec.Struct):
     """Counts of a query since the server started. `decision_ms` is the time that decisions took,
-    with their looks into the log, `batch_ms` that of batches from cut to visible."""
+    with their looks into the log, `planning_ms` that of planning its batches and of learning from
+    them, `batch_ms` that of batches from cut to visible. `moments_unasked` counts planned moments
+    that passed while Spark asked nothing."""
 
     batches: int = 0
     batches_late: int = 0
@@ -101,4 +103,6 @@ class Totals(msgspec.Struct):
     questions: int = 0
     decisions: int = 0
     decision_ms: float = 0.0
+    planning_ms: float = 0.0
     batch_ms: float = 0.0
+    moments_unasked: int = 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-LOOKS_PER_WAIT = 4
+LOOKS_PER_WAIT = 2
+"""New rows lead to another decision once half of the time left to the moment has passed."""
 LOOK_MS_MIN = 5.0
 
 

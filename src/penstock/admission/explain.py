@@ -39,6 +39,8 @@ def explain(book: QueryBook, now_ms: float) -> QueryAdmission:
             book.moment_late_ms.quantile(0.95) if len(book.moment_late_ms) else None
         ),
         decision_share=totals.decision_ms / totals.batch_ms if totals.batch_ms else None,
+        moments_unasked=totals.moments_unasked,
+        planning_share=totals.planning_ms / totals.batch_ms if totals.batch_ms else None,
     )
 
 
@@ -91,6 +93,10 @@ _METRICS = {
         "gauge",
         "delay of a cut after the moment that was decided for it, 95th percentile",
     ),
+    "moments_unasked_total": (
+        "counter",
+        "moments that passed while Spark asked nothing, such as in a batch without data",
+    ),
     "deadline_seconds": ("gauge", "deadline in force"),
     "slack_seconds": ("gauge", "time left when a batch is visible, median"),
     "slack_low_seconds": ("gauge", "time left when a batch is visible, 5th percentile"),
@@ -125,6 +131,7 @@ def _values(book: QueryBook, explained: QueryAdmission) -> Iterator[tuple[str, f
     yield "decision_seconds_total", book.totals.decision_ms / 1000
     yield "batch_seconds_total", book.totals.batch_ms / 1000
     yield "moment_late_seconds", _seconds(explained.moment_late_ms_p95)
+    yield "moments_unasked_total", explained.moments_unasked
     yield "deadline_seconds", _seconds(explained.deadline_ms)
     yield "slack_seconds", _seconds(explained.slack_ms_p50)
     yield "slack_low_seconds", _seconds(explained.slack_ms_p5)

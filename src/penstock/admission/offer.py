@@ -35,6 +35,11 @@ class Waiting(msgspec.Struct, frozen=True):
             return True
         return any(count for count in (self.rows, self.bytes, self.files))
 
+    @property
+    def takes_uncounted_rows(self) -> bool:
+        """Whether the source takes a limit of rows and cannot tell how many wait."""
+        return self.cuts_by is CutsBy.ROWS and self.rows is None
+
 
 class Offer(msgspec.Struct, frozen=True):
     """All sources of a query, and how it asks.

@@ -23,7 +23,7 @@ class QueryRun(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """How far may the next batch read `input`? Asked by a run of a query, or by anyone.
+    """The question how far the next batch may read `input`, of a run of a query or of anyone.
 
     The streams are held for a run, and for nobody else. While neither the input nor one of `others`
     has anything new the answer is held, for `wait_s` at most. Several sources of a query may read
@@ -39,7 +39,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Where the batch ends and why, and what the input was like when that was decided.
+    """The end of the batch and why it is there, and what the input was like when that was decided.
 
     `has_news`: the input or one of the others has something that the query has not read.
     """

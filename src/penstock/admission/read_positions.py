@@ -1,4 +1,4 @@
-"""How far queries have read their inputs, as their questions to admission tell it.
+"""Positions up to which queries have read their inputs, as their questions to admission tell it.
 
 The log keeps a position for each query and input, so that nothing is trimmed which the query would
 read again after a crash. When a query asks what follows the end of batch i, batch i - 2 is
@@ -57,7 +57,7 @@ class _AskedPositions:
 
 
 class ReadPositions:
-    """What one server has heard of queries. Used on its event loop only.
+    """Positions of queries, as one server has heard of them. Used on its event loop only.
 
     Who was not heard of longest is forgotten at the bound: its next question begins anew, and what
     the log keeps for it stays until then.
@@ -79,7 +79,7 @@ class ReadPositions:
             self._positions.popitem(last=False)
 
     def asked(self, asker: Asker, after: Lsn, source: int = 0) -> MovePosition | None:
-        """What to keep in the log now, if anything; the caller need not wait for it."""
+        """The positions to keep in the log now, if any; the caller need not wait for it."""
         history = self._positions[asker]
         self._positions.move_to_end(asker)
         history.add(source, after)

@@ -30,8 +30,11 @@ def limits_within(limits: Limits, waiting: Waiting, share: float) -> Limits:
     return Limits(rows_max, limits.bytes_max, limits.until)
 
 
-def take_within(waiting: Waiting, share: float) -> Take:
-    """An outside source's part; one that takes no limit gives everything."""
+def take_within(waiting: Waiting, share: float, rows_max: int | None) -> Take:
+    """An outside source's part; one that takes no limit gives everything, and one that takes rows
+    and cannot tell how many wait the bound of the batch."""
+    if waiting.takes_uncounted_rows:
+        return "all" if rows_max is None else rows_max
     counts = {CutsBy.ROWS: waiting.rows, CutsBy.BYTES: waiting.bytes, CutsBy.FILES: waiting.files}
     count = counts.get(waiting.cuts_by)
     if share >= 1.0 or not count:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import msgspec
 
 from penstock.admission.book import QueryBook
-from penstock.admission.estimate.line import Line
 from penstock.admission.estimate.ours import FIRST_BYTES, FIRST_ROWS
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
+from penstock.fit.line import Line
 
 BATCHES_MIN = 4
 """Batches from which on the estimator is trusted beyond the double of the largest one."""
@@ -21,6 +21,8 @@ FIXED_SHARE_MAX = 0.5
 """A batch is not cut so small that more of its time than this is fixed cost."""
 DRAIN_SPARE = 1.1
 """Batches under overload take in this much more than arrives meanwhile."""
+LATE_SPARE = 1.5
+"""The same factor once rows are late: at 1.1 a backlog of 10 s takes 100 s to work off."""
 RECOVERY_SLACK = 1.1
 """A recovery may take this much longer than the fastest, if its batches are smaller."""
 
@@ -72,9 +74,22 @@ def batch_size(book: QueryBook, offer: Offer, load: Load, time_ms: float) -> Bat
     known_max, known_reason = _known_size(book, amount)
     if amount.line is None or amount.line.slope <= 0.0:
         return amount.bounded(known_max, known_reason)
-    bounds = [(known_max, known_reason), _bearable(amount, load), _timely(book, amount, time_ms)]
+    bounds = [
+        (known_max, known_reason),
+        _bearable(amount, load, time_ms),
+        _timely(book, amount, time_ms),
+    ]
     size, reason = min(bounds, key=lambda bound: bound[0])
     return amount.bounded(size, reason)
+
+
+def uncounted_size(book: QueryBook, offer: Offer) -> BatchSize:
+    """The bound of a batch from sources that take a limit of rows and cannot tell how many wait: a
+    backlog must not be the first batch there either. Whether more waits than that is not known."""
+    if not any(waiting.has_data and waiting.takes_uncounted_rows for waiting in offer.inputs):
+        return BatchSize()
+    rows_max = max(_growth(book) * book.ours.rows_largest, FIRST_ROWS)
+    return BatchSize(rows_max=rows_max, reason=f"{rows_max} rows at most, as none are counted")
 
 
 def unsustainable_rate(book: QueryBook, offer: Offer) -> str | None:
@@ -132,26 +147,32 @@ def _known_size(book: QueryBook, amount: _Amount) -> tuple[float, str]:
     """The size up to which the estimator may be trusted: a backlog must not be the first batch."""
     if not amount.largest:
         return amount.first, f"the first batch is small: {amount.first} {amount.unit} at most"
-    growth = GROWTH_AT_FIRST if book.ours.batches < BATCHES_MIN else GROWTH
+    growth = _growth(book)
     size = max(growth * amount.largest, amount.first)
     return size, f"{growth} times the largest batch so far: {size} {amount.unit}"
 
 
-def _bearable(amount: _Amount, load: Load) -> tuple[float, str]:
+def _growth(book: QueryBook) -> int:
+    return GROWTH_AT_FIRST if book.ours.batches < BATCHES_MIN else GROWTH
+
+
+def _bearable(amount: _Amount, load: Load, time_ms: float) -> tuple[float, str]:
     """The size whose tasks the tightest deadline of another query bears; without bound where even
     an empty task would be too long, since nothing is won there, and never so small that more
-    arrives than is processed: a backlog without end would be worse for all."""
+    arrives than is processed, or that rows which are late stay so for long: a backlog without end
+    would be worse for all."""
     bearable_ms = load.bearable_task_ms()
     line = amount.task_line
     if bearable_ms is None or line is None or line.slope <= 0.0 or line.fixed >= bearable_ms:
         return math.inf, ""
     size = (bearable_ms - line.fixed) / line.slope
     if amount.line is not None and amount.line.slope > 0.0:
-        if DRAIN_SPARE * amount.per_ms * amount.line.slope >= 1.0:
-            # No size seems to keep up, which batches of one size cannot tell from a fixed cost: if
-            # they stayed as small as they are, nothing would ever show that larger ones do.
+        spare = LATE_SPARE if time_ms < amount.line.fixed else DRAIN_SPARE
+        if spare * amount.per_ms * amount.line.slope >= 1.0:
+            # No size seems to keep up, or to catch up. Batches of one size cannot tell a fixed cost
+            # from one per row: if they stayed small, nothing would ever show that larger ones do.
             return math.inf, ""
-        size = max(size, _least_size(amount.line, amount.per_ms))
+        size = max(size, _least_size(amount.line, amount.per_ms, spare))
     return size, f"tasks of {bearable_ms:.0f} ms are what another query's deadline bears"
 
 
@@ -171,14 +192,14 @@ def _timely(book: QueryBook, amount: _Amount, time_ms: float) -> tuple[float, st
     return recovering, (f"rows are late: batches of {recovering:.0f} {amount.unit} recover fastest")
 
 
-def _least_size(line: Line, per_ms: float) -> float:
+def _least_size(line: Line, per_ms: float, spare: float = DRAIN_SPARE) -> float:
     """The size below which the fixed cost eats the throughput: more than half of the time, or so
-    much that more arrives than is processed."""
+    much that not `spare` times of what arrives is processed."""
     half = line.fixed / line.slope * (1 - FIXED_SHARE_MAX) / FIXED_SHARE_MAX
-    left = 1.0 - DRAIN_SPARE * per_ms * line.slope
+    left = 1.0 - spare * per_ms * line.slope
     if left <= 0.0:
         return half
-    return max(half, DRAIN_SPARE * per_ms * line.fixed / left)
+    return max(half, spare * per_ms * line.fixed / left)
 
 
 def _recovering_size(amount: _Amount, line: Line, least: float) -> float:

@@ -17,7 +17,14 @@ from penstock.spark.jar import find_jar
 @click.command()
 @server_options
 @click.option("--jar", "only_jar", is_flag=True, help="Print the path of the plug-in's jar only.")
-def doctor(only_jar: bool, **server: Any) -> int:
+@click.option(
+    "--conf",
+    "job_settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the job in question, as spark-submit takes it.",
+)
+def doctor(only_jar: bool, job_settings: tuple[str, ...], **server: Any) -> int:
     """Check Python, Java, PySpark, the plug-in's jar, Spark's settings, loopback and the server.
 
     Each line says what was found, or what to do. PySpark is optional: a machine that runs the log
@@ -29,12 +36,13 @@ def doctor(only_jar: bool, **server: Any) -> int:
     if only_jar:
         click.echo(find_jar().path)
         return 0
+    job_conf = dict(_pair(setting) for setting in job_settings)
     checks: dict[str, Callable[[], str]] = {
         "python": requirements.check_python,
         "java": requirements.check_java,
         "pyspark": requirements.check_pyspark,
         "plug-in": requirements.check_jar,
-        "switches": requirements.check_switches,
+        "switches": lambda: requirements.check_switches(job_conf),
         "loopback": requirements.check_loopback,
         "server": lambda: requirements.check_server(**server),
     }
@@ -51,3 +59,10 @@ def doctor(only_jar: bool, **server: Any) -> int:
     if failed:
         console.print(f"{failed} of {len(checks)} checks failed", style="red")
     return 1 if failed else 0
+
+
+def _pair(setting: str) -> tuple[str, str]:
+    name, equals, value = setting.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{setting}' is not NAME=VALUE", param_hint="--conf")
+    return name.strip(), value.strip()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.address import client_of, server_options
+from penstock.cli.plan_lines import PLAN_COLUMNS, devices_summary, note_lines, plan_rows
+from penstock.devices.calibration_files import read_calibration
+from penstock.devices.what_if import device_sentences
 from penstock.model.admission_answers import AdmissionDecision, QueryAdmission
 
 COLUMNS = ("ago", "decision", "rows", "oldest", "left", "predicted", "measured", "reason")
@@ -20,13 +25,24 @@ COLUMNS = ("ago", "decision", "rows", "oldest", "left", "predicted", "measured",
 @click.argument("query_name", metavar="QUERY")
 @click.option("--last", default=20, show_default=True, help="Decisions to show, newest first.")
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as one JSON object.")
+@click.option(
+    "--calibration",
+    "calibration_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A calibration of another machine: say what its GPU would change here.",
+)
 @server_options
-def explain(query_name: str, last: int, as_json: bool, **server: Any) -> None:
+def explain(
+    query_name: str, last: int, as_json: bool, calibration_file: Path | None, **server: Any
+) -> None:
     """Explain the last decisions on a query's batches: QUERY is its name or id.
 
     Shown are what was buffered, what was predicted and then measured (from cut to visible), the
     time that was left to the deadline, and the reason; above them the floor, which is the least
-    that a batch takes, and the shortest deadline that can hold at the present rate.
+    that a batch takes, and the shortest deadline that can hold at the present rate. If its batches
+    are planned: path, device and reason for each operation, and what was expected and measured,
+    summed over the tasks of a batch. How the plug-in planned each stateful operator, or why it
+    left it to Spark, is below the decisions.
 
     \b
     Example: penstock explain hot_items
@@ -37,9 +53,26 @@ def explain(query_name: str, last: int, as_json: bool, **server: Any) -> None:
         return
     for line in summary(explained):
         click.echo(line)
-    table = Table(*COLUMNS, show_edge=False, pad_edge=False)
-    for decision in explained.decisions[:last]:
-        table.add_row(*cells(decision))
+    _print_table(COLUMNS, (cells(decision) for decision in explained.decisions[:last]))
+    if explained.plan_notes:
+        for line in ("", "plan:", *note_lines(explained.plan_notes)):
+            click.echo(line)
+    devices = explained.devices
+    if devices is not None:
+        for line in ("", *devices_summary(devices)):
+            click.echo(line)
+        _print_table(PLAN_COLUMNS, plan_rows(devices.plans[:last]))
+    if calibration_file is not None:
+        calibration = read_calibration(calibration_file)
+        planned = ((), ()) if devices is None else (devices.operations, devices.plans)
+        for line in device_sentences(calibration, *planned):
+            click.echo(line)
+
+
+def _print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    table = Table(*columns, show_edge=False, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
     width = None if sys.stdout.isatty() else 200
     Console(width=width, highlight=False).print(table)
 
@@ -54,6 +87,8 @@ def summary(explained: QueryAdmission) -> list[str]:
     cost = f"{_ms(explained.fixed_ms)} + {_ms(explained.ms_per_1000_rows)} for each 1,000 rows"
     growth = f"{explained.backlog_rows_per_s:+.0f} rows/s"
     name = explained.name or explained.query
+    unasked = f"{explained.moments_unasked} moments passed while Spark asked nothing"
+    late = f"{_ms(explained.moment_late_ms_p95)} after the planned moment, 95th percentile"
     lines = [
         f"query {name}: policy {explained.policy}, importance {explained.importance:g}",
         f"deadline {deadline}",
@@ -61,7 +96,7 @@ def summary(explained: QueryAdmission) -> list[str]:
         f"floor {_ms(explained.floor_ms)}, a batch costs {cost}",
         f"shortest deadline that holds at this rate: {_ms(explained.sustainable_ms)}",
         f"{explained.rows_per_s:.0f} rows/s arrive, {explained.rows_waiting} wait: {growth}",
-        f"cut {_ms(explained.moment_late_ms_p95)} after the planned moment, 95th percentile",
+        f"cut {late}; {unasked}",
         f"median error of predictions: {', '.join(errors) or 'none measured yet'}",
     ]
     if explained.warning is not None:

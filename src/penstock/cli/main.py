@@ -26,6 +26,11 @@ COMMANDS = {
         "simulate",
         "Try deadlines on a model of a cluster, without Spark.",
     ),
+    "calibrate": (
+        "penstock.cli.calibrate",
+        "calibrate",
+        "Measure what operations cost on this machine.",
+    ),
     "drain": ("penstock.cli.drain", "drain", "Copy a query's checkpoint out of the log."),
     "backup": ("penstock.cli.backup", "backup", "Copy the log of a running server."),
     "restore": ("penstock.cli.backup", "restore", "Make a data folder from a backup."),

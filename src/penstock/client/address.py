@@ -1,4 +1,4 @@
-"""Where a server is: told by the caller, by the environment, or by the server's own file.
+"""The address of a server: told by the caller, by the environment, or by the server's own file.
 
 A running server leaves `server.json` in its data folder, readable by its owner only. The file may
 outlive its server, so an address found there is a guess until the server has answered.
@@ -33,7 +33,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class ServerFile(msgspec.Struct, frozen=True):
-    """What `server.json` says; fields this version does not know are ignored."""
+    """The content of `server.json`; fields this version does not know are ignored."""
 
     url: str
     token: str
@@ -50,7 +50,7 @@ def server_file(data: str | Path) -> Path:
 
 
 def read_server_file(data: str | Path) -> ServerFile | None:
-    """What the server of that data folder left; None without a file.
+    """The file that the server of that data folder left; None without a file.
 
     A file that cannot be read or understood is an error: starting a second server over it would
     only move the trouble.

@@ -132,7 +132,7 @@ class Client(StreamCalls, QueryCalls, RecordCalls, MaintenanceCalls):
         producer: str | None = None,
         sequence: int | None = None,
     ) -> Appended:
-        """As `append`, for rows that are encoded already: Arrow IPC, JSON lines or CSV."""
+        """Append, as `append` does, rows that are encoded already: Arrow IPC, JSON lines or CSV."""
         if (producer is None) != (sequence is None):
             raise BadCall("give producer and sequence together, or neither", code="bad_request")
         query = {
@@ -188,7 +188,7 @@ class Client(StreamCalls, QueryCalls, RecordCalls, MaintenanceCalls):
         *,
         substream: int | None = None,
     ) -> pa.Table:
-        """As `scan`, as one table in memory."""
+        """Read what `scan` reads, as one table in memory."""
         return pa.Table.from_batches(
             list(self.scan(stream, after, until, substream=substream)), self.schema(stream)
         )
@@ -201,7 +201,7 @@ class Client(StreamCalls, QueryCalls, RecordCalls, MaintenanceCalls):
         substream: int | None = None,
         stop: threading.Event | None = None,
     ) -> Iterator[Followed]:
-        """Rows as they are committed, for ever or until `stop` is set (seen within a second).
+        """Committed rows as they come, for ever or until `stop` is set (seen within a second).
 
         `after` defaults to the latest position: only what comes. A large backlog comes in pieces:
         `position` advances only with the last piece of what lies before it. Who must see each row
@@ -226,7 +226,7 @@ class Client(StreamCalls, QueryCalls, RecordCalls, MaintenanceCalls):
         auto_commit: bool = True,
         stop: threading.Event | None = None,
     ) -> Consumer:
-        """Rows as they are committed, from where the group of this name got to (else `start`).
+        """Committed rows, as they come, from where the group of this name got to (else `start`).
 
         As `follow`, but the position is kept in the log and the log keeps the rows for the group;
         see `penstock.client.consume`. Each batch is committed when the next one is asked for, or by

@@ -39,7 +39,7 @@ class Consumed(NamedTuple):
 
 
 class Source(Protocol):
-    """What a consumer asks of a client."""
+    """The calls of a client that a consumer makes."""
 
     def schema(self, stream: str) -> pa.Schema: ...
 
@@ -95,7 +95,7 @@ class Consumer:
 
     @property
     def positions(self) -> dict[str, int]:
-        """Where the consumer would go on after a restart, per stream."""
+        """The positions at which the consumer would go on after a restart, per stream."""
         return dict(self._committed)
 
     def __iter__(self) -> Consumer:

@@ -69,7 +69,7 @@ class MaintenanceCalls:
         others: Mapping[str, int] | None = None,
         wait_ms: int = 0,
     ) -> tuple[int, int]:
-        """How far a batch after a position may read, and the latest position; held up to `wait_ms`
+        """The end of a batch after a position, and the latest position; held up to `wait_ms`
         while neither this stream nor one of `others` has anything new."""
         body = AdmissionBody(
             stream,

@@ -110,7 +110,7 @@ class QueryCalls:
         return self._wire.request("GET", ("queries", query, "files", str(entry))).body
 
     def checkpoint(self, query: str, *, after_batch: int | None = None) -> Checkpoint:
-        """What brings a location that has `after_batch` (or nothing) towards the last marker.
+        """Files that bring a location with `after_batch` (or nothing) towards the last marker.
 
         One page: with `more`, ask again after the batch of its last marker.
         """
@@ -120,7 +120,7 @@ class QueryCalls:
         return got.as_kind(Checkpoint)
 
     def state(self, query: str, *, after: str | None = None) -> StateInLog:
-        """What brings the query's state stores up to its last marker, as far as the log has it.
+        """Files that bring the query's state stores up to its last marker, as far as in the log.
 
         One page, of the stores whose folders come after `after`: with `more`, ask again after the
         last one. None where the query keeps its snapshots in the checkpoint location alone.

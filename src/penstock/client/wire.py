@@ -116,6 +116,7 @@ class Wire:
             with contextlib.closing(got):
                 if got.status >= 300:
                     raise _error_of(got.status, got.data)
+                _check_protocol(self.url, got.headers)
                 yield from got.stream(PIECE_BYTES)
         except urllib3.exceptions.HTTPError as error:
             raise self._gave_up(error) from error
@@ -141,6 +142,7 @@ class Wire:
         )
         if got.status >= 300:
             raise _error_of(got.status, got.data)
+        _check_protocol(self.url, got.headers)
         return Answer(got.status, got.headers, got.data)
 
     def _gave_up(self, error: Exception) -> PenstockError:
@@ -150,6 +152,17 @@ class Wire:
             f"{self.url} did not answer within {self._deadline_s:g} s ({_cause(error)}); "
             "is the server running there?",
             code="unreachable",
+        )
+
+
+def _check_protocol(url: str, headers: Mapping[str, str]) -> None:
+    """A server of another protocol may answer and mean something else: nothing of it is used."""
+    served = headers.get(PROTOCOL_HEADER, "1, or names none")
+    if served != str(PROTOCOL):
+        raise BadCall(
+            f"the server at {url} is of protocol {served}, and this client follows protocol "
+            f"{PROTOCOL}; use the server and the client of one version",
+            code="wrong_protocol",
         )
 
 

@@ -87,13 +87,17 @@ def fitted_bytes(rows: pa.RecordBatch, schema: pa.Schema) -> int:
     for field in schema:
         place = rows.schema.get_field_index(field.name)
         sent = unpacked_bytes(rows.column(place)) if place >= 0 else 0
-        total += max(sent, rows.num_rows * _width(field.type))
+        total += max(sent, rows.num_rows * value_bytes(field.type))
     return total
 
 
-def _width(kind: pa.DataType) -> int:
+def value_bytes(kind: pa.DataType) -> int:
     """The bytes of one value, null or not, of a type that a stream has."""
-    return 4 if kinds.is_nested(kind) or not kinds.is_primitive(kind) else -(-kind.bit_width // 8)
+    if kinds.is_struct(kind):
+        return max(1, sum(value_bytes(field.type) for field in kind))
+    if kinds.is_primitive(kind) or kinds.is_decimal(kind):
+        return int(-(-kind.bit_width // 8))
+    return 4
 
 
 def unpacked_bytes(column: pa.Array) -> int:

@@ -141,6 +141,12 @@ class Connection(asyncio.Protocol):
         self._answered_at = self.received
         self._connections.idle[self] = None
 
+    def refuse(self, refusal: TryAgain) -> None:
+        """Answer a request that has not come whole, and take no more of it."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(raw_answer(refusal))
+            self.transport.close()
+
     @property
     def unsent_bytes(self) -> int:
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
@@ -239,8 +245,7 @@ class Connections:
                 code="too_slow",
                 status=408,
             )
-            transport.write(raw_answer(late))
-            transport.close()
+            connection.refuse(late)
         elif phase is Phase.SENDING:
             transport.abort()
         else:

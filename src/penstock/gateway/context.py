@@ -17,6 +17,8 @@ from penstock.admission.batch_runner import BatchAdmissionRunner
 from penstock.admission.hold import Held
 from penstock.admission.runner import AdmissionRunner
 from penstock.clock import Clock
+from penstock.devices.calibration_files import CalibrationFiles
+from penstock.devices.planner import DevicePlanner
 from penstock.gateway.bodies import Body, BodyMemory
 from penstock.gateway.connections import Connections
 from penstock.gateway.in_flight import InFlight
@@ -26,6 +28,7 @@ from penstock.gateway.parse import json_of
 from penstock.gateway.tokens import Tokens
 from penstock.gateway.turns import Turns
 from penstock.log.backends.local import LocalLog
+from penstock.log.backends.outcomes import Given
 from penstock.log.decide.need import need_stream
 from penstock.log.operations import Operation
 from penstock.log.reading.schemas import StreamSchemas
@@ -39,10 +42,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LIGHT_BYTES = 32 << 10
 """Of a body that is decoded on the event loop: that takes less than to hand it to a thread."""
+LIGHT_ROWS_BYTES = 8 * LIGHT_BYTES
+"""Of rows that are decoded there, once they are unpacked: a body may be light and they not."""
 LIGHT_READS = 4
 """Lookups on the event loop in one turn of it, so that thousands at once leave room for others."""
 BACKUPS_MAX = 4
 """At once; each has a thread."""
+CALIBRATIONS = "calibrations"
+"""The folder, within that of the data, of the calibrations of machines."""
 
 
 class Gateway:
@@ -67,8 +74,14 @@ class Gateway:
         self.schemas = StreamSchemas()
         self.admission = AdmissionRunner(log, self.held, clock)
         self.server_id = f"{self.started_at_ms}-{os.getpid()}"
+        self.planner = DevicePlanner(CalibrationFiles(log.folder.path / CALIBRATIONS))
         self.batch_admission = BatchAdmissionRunner(
-            log, self.held, clock, self.started_at_ms, self.admission.hold_input
+            log,
+            self.held,
+            clock,
+            self.started_at_ms,
+            self.admission.hold_input,
+            self.planner,
         )
         self.collector = Collector(log, clock)
         self._answers = LogAnswers(asyncio.get_running_loop())
@@ -94,6 +107,14 @@ class Gateway:
         refused takes none of the others back."""
         submitted = self.log.submit_together(operations)
         return await asyncio.gather(*(self._answers.of(each) for each in submitted))
+
+    async def run_early(self, *operations: Operation) -> list[Given]:
+        """Carry out appends of a query's task that came in one request. One whose answer has a
+        start is not durable when this returns: it may be lost until a marker that names it is
+        answered."""
+        submitted = self.log.submit_early(operations)
+        given: list[Given] = await asyncio.gather(*map(self._answers.of, submitted))
+        return given
 
     def run_then(self, operation: Operation, on_answer: Callable[[Future[Any]], None]) -> None:
         """Carry an operation out, and call `on_answer` on the event loop once it is durable or
@@ -139,7 +160,7 @@ class Gateway:
         *args: P.args,
         **named: P.kwargs,
     ) -> bytes:
-        """As `look_up`, with the answer as JSON: to encode a long one takes long, too."""
+        """Look up as `look_up` does; the answer is JSON: to encode a long one takes long, too."""
 
         def encoded() -> bytes:
             return msgspec.json.encode(self.read(question, *args, **named))
@@ -152,9 +173,17 @@ class Gateway:
 
     async def decode(self, size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Decode a body of this size: a light one at once, another beside the event loop."""
-        if size <= LIGHT_BYTES and self.is_warm:
+        if self.is_light(size):
             return work(*args, **named)
+        return await self.decode_aside(work, *args, **named)
+
+    async def decode_aside(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Decode a body beside the event loop; beyond `ingest_threads` it queues."""
         return await _in_thread(self._decoding, lambda: work(*args, **named))
+
+    def is_light(self, size: int) -> bool:
+        """Whether a body of this size is decoded on the event loop."""
+        return size <= LIGHT_BYTES and self.is_warm
 
     def body(self, request: web.Request) -> Body:
         """The body of a request, to be read with `async with`."""
@@ -171,13 +200,13 @@ class Gateway:
         return self.read(need_stream, name)
 
     def next_turn(self, stream: StreamRecord) -> int:
-        """Whose turn it is among the substreams for a request that names neither one nor a key."""
+        """The substream whose turn it is, for a request that names neither one nor a key."""
         turn = self._turns.get(stream.id, 0) % stream.substreams
         self._turns[stream.id] = (turn + 1) % stream.substreams
         return turn
 
     def hold_s(self, wait_ms: int) -> float:
-        """How long a request that asks to be held so long is held."""
+        """The seconds for which a request is held that asks for so many."""
         return min(wait_ms, self.settings.hold_ms_max) / 1000
 
     def warm_up(self) -> None:
@@ -191,6 +220,7 @@ class Gateway:
         return self._warming is not None and self._warming.done()
 
     def close(self) -> None:
+        self.planner.close()
         for threads in (self._decoding, self._fetching, self._upkeep):
             threads.shutdown(wait=True)
 

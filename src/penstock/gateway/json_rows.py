@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import io
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple, Optional
 
@@ -17,7 +18,8 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from penstock.errors import BadCall
-from penstock.model.schema import type_ddl
+from penstock.gateway.row_sizes import RowSize, object_bytes, row_size, unpacked_too_large
+from penstock.model.schema import fit, type_ddl
 
 _SIMPLE: tuple[tuple[Any, Any], ...] = (
     (kinds.is_boolean, bool),
@@ -85,24 +87,61 @@ def _lines_of(schema: pa.Schema) -> Lines:
     return lines
 
 
-def decode_lines(body: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of JSON lines; empty lines are skipped, `bad_rows` names the first bad line."""
-    _, fields, decoder = _lines_of(schema)
-    rows = []
-    for number, line in enumerate(body.split(b"\n"), 1):
-        if not line.strip():
+PART_VALUES = 1 << 20
+PART_BYTES = 16 << 20
+"""Of rows that are objects of Python at once, which take many times what their columns do."""
+
+
+def decode_lines(body: bytes, schema: pa.Schema, bytes_max: int) -> pa.RecordBatch:
+    """The rows of JSON lines, refused if they come to more than `bytes_max`; empty lines are
+    skipped, `bad_rows` names the first bad line."""
+    size = row_size(schema)
+    if (body.count(b"\n") + 1) * size.row_bytes > bytes_max:
+        count = sum(not line.isspace() for line in io.BytesIO(body))
+        _check_bytes(count * size.row_bytes, bytes_max)
+    lines = _lines_of(schema)
+    rows_max = max(1, PART_VALUES // len(lines.fields))
+    rows: list[Any] = []
+    parts: list[pa.RecordBatch] = []
+    objects = made = 0
+    for number, line in enumerate(io.BytesIO(body), 1):
+        if line.isspace():
             continue
+        if size.object_bytes:
+            objects += _check_bytes(object_bytes(line, size, bytes_max), bytes_max)
         try:
-            rows.append(decoder.decode(line))
+            rows.append(lines.decoder.decode(line))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadCall(
                 f"line {number} is not a row of this stream: {error}", code="bad_rows"
             ) from None
+        if len(rows) >= rows_max or objects > PART_BYTES:
+            parts.append(_part(rows, lines))
+            made = _made_bytes(made, parts[-1], size, bytes_max)
+            rows, objects = [], 0
+    if rows or not parts:
+        parts.append(_part(rows, lines))
+        _made_bytes(made, parts[-1], size, bytes_max)
+    return parts[0] if len(parts) == 1 else fit(pa.Table.from_batches(parts), schema)
+
+
+def _check_bytes(size: int, bytes_max: int) -> int:
+    if size > bytes_max:
+        raise unpacked_too_large(size, bytes_max)
+    return size
+
+
+def _made_bytes(before: int, part: pa.RecordBatch, size: RowSize, bytes_max: int) -> int:
+    """The bytes made with this part; those of flat rows are known by their number."""
+    return _check_bytes(before + part.nbytes, bytes_max) if size.is_nested else 0
+
+
+def _part(rows: Sequence[Any], lines: Lines) -> pa.RecordBatch:
     columns = [
         _column([getattr(row, f"c{place}") for row in rows], field)
-        for place, field in enumerate(fields)
+        for place, field in enumerate(lines.fields)
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(columns, schema=lines.schema)
 
 
 def _column(values: list[Any], field: pa.Field) -> pa.Array:

@@ -21,8 +21,9 @@ from penstock.model.ids import (
     file_path,
     stream_name,
 )
-from penstock.model.marker import FileRef, Marker, Snapshot, SnapshotFile, Write
-from penstock.model.requests import NUMBER_MAX, MarkerBody
+from penstock.model.marker import FileRef, GivenPlaces, Marker, Snapshot, SnapshotFile, Write
+from penstock.model.numbers import NUMBER_MAX
+from penstock.model.requests import MarkerBody
 
 T = TypeVar("T")
 
@@ -49,6 +50,14 @@ def json_of(body: bytes, kind: type[T]) -> T:
         raise bad_request(f"the body is not JSON: {error}; send one JSON object") from None
 
 
+def early_in(request: web.Request) -> bool:
+    """Whether the writer takes an answer before the sync, and names its start in the marker."""
+    text = request.query.get("early", "0")
+    if text not in ("0", "1"):
+        raise bad_request(f"early is {text!r}, and must be 0 or 1")
+    return text == "1"
+
+
 def marker_of(query: QueryId, body: MarkerBody) -> Marker:
     """The marker a body describes."""
     _check_base64("commit", body.commit)
@@ -68,6 +77,7 @@ def marker_of(query: QueryId, body: MarkerBody) -> Marker:
         query, Instance(body.instance), BatchId(body.batch), writes, body.commit, positions,
         body.mode, files, _snapshots(body),
         msgspec.UNSET if body.offsets is None else body.offsets,
+        _starts(body),
     )  # fmt: skip
 
 
@@ -76,6 +86,13 @@ def _check_base64(field: str, text: str | None) -> None:
         base64.b64decode(text or "", validate=True)
     except (binascii.Error, ValueError):
         raise bad_request(f"'{field}' is not base64; encode the bytes, or send null") from None
+
+
+def _starts(body: MarkerBody) -> tuple[GivenPlaces, ...] | msgspec.UnsetType:
+    """Starts that answered early; none is the same as left out."""
+    if not body.starts:
+        return msgspec.UNSET
+    return tuple(GivenPlaces(given.start, Lsn(given.last)) for given in body.starts)
 
 
 def _snapshots(body: MarkerBody) -> tuple[Snapshot, ...] | msgspec.UnsetType:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from penstock.gateway.context import Gateway
+from penstock.gateway.context import LIGHT_ROWS_BYTES, Gateway
 from penstock.gateway.decode import ARROW, CSV, JSON_LINES
 from penstock.gateway.drafts import Bounds, row_drafts, shape_of
 from penstock.gateway.parse import producer_of
@@ -125,7 +125,8 @@ class QuickAppends:
         stream = self._stream(call.stream)
         place = None if stream.key else gateway.next_turn(stream)
         # Rows that unpack to much take the way through a thread.
-        bounds = Bounds(gateway.settings.entry_bytes_max, 8 * self._body_bytes_max)
+        rows_bytes_max = min(LIGHT_ROWS_BYTES, gateway.settings.request_bytes_max)
+        bounds = Bounds(gateway.settings.entry_bytes_max, rows_bytes_max)
         drafts = row_drafts(
             call.body, content_type, gateway.schemas, stream, place, stream.key, bounds
         )

@@ -40,7 +40,7 @@ LINE_BYTES_MAX = 512 << 10
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen. Port 0 takes a free one. Elsewhere than loopback needs a certificate."""
+    """An address to listen at. Port 0 takes a free one. Any but loopback needs a certificate."""
 
     host: str = "127.0.0.1"
     port: int = 0

@@ -1,4 +1,4 @@
-"""Where a JetStream log is: the servers to reach it by, and the name of its stream."""
+"""The address of a JetStream log: the servers to reach it by, and the name of its stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log is, whatever stores it: entries, and the protocol of its writing side."""
+"""The contract of a log, whatever stores it: entries, and the protocol of its writing side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is always true of a log, as code; the numbers are those of the design.
+"""The invariants of a log, as code; the numbers are those of the design.
 
 1. Output is visible if and only if a marker covers it, or it committed itself.
 3. A marker names only checkpoint files that are in the log, of its own batch and instance, each
@@ -38,15 +38,16 @@ Shown = dict[Lsn, list[Lsn]]
 def check(log: LocalLog) -> None:
     """Raise with every violation found, one sentence each."""
     with log.reading() as view:
-        found = list(violations(view))
-    if found:
-        raise AssertionError("the log breaks its invariants: " + "; ".join(found))
+        broken = list(violations(view))
+    if broken:
+        raise AssertionError("the log breaks its invariants: " + "; ".join(broken))
 
 
 def violations(view: StoreView) -> Iterator[str]:
     entries = _entries(view)
     shown = _shown(view)
     yield from _order(view, entries)
+    yield from _starts(view)
     yield from _tags(view, entries)
     yield from _waiting(view, entries, shown)
     yield from _visible(view, entries, shown)
@@ -62,15 +63,22 @@ def violations(view: StoreView) -> Iterator[str]:
         yield from _origins(view, stream)
 
 
+def _starts(view: StoreView) -> Iterator[str]:
+    """A start says nothing of places that nobody was given yet."""
+    for start, below in view.starts:
+        if below > view.next_lsn:
+            yield f"the start {start} is said to have given all below {below}, past the end"
+
+
 def _entries(view: StoreView) -> dict[Lsn, Entry]:
     with view.txn.cursor(db=view.tables["entries"]) as cursor:
         lsns = [lsn_of(key) for key in cursor.iternext(values=False)]
-    found = {}
+    entries = {}
     for lsn in lsns:
         entry = view.entry(lsn)
         if entry is not None:
-            found[lsn] = entry
-    return found
+            entries[lsn] = entry
+    return entries
 
 
 def _shown(view: StoreView) -> Shown:
@@ -96,12 +104,12 @@ def _order(view: StoreView, entries: dict[Lsn, Entry]) -> Iterator[str]:
 def _tags(view: StoreView, entries: dict[Lsn, Entry]) -> Iterator[str]:
     """The index has every tag of every entry but those a trim has removed."""
     with view.txn.cursor(db=view.tables["tags"]) as cursor:
-        found = {bytes(key) for key in cursor.iternext(values=False)}
-    told = {layout.tag_key(tag, lsn) for lsn, entry in entries.items() for tag in entry.head.tags}
-    if found - told:
-        yield f"the tag index has {len(found - told)} rows that no entry has"
+        indexed = {bytes(key) for key in cursor.iternext(values=False)}
+    tagged = {layout.tag_key(tag, lsn) for lsn, entry in entries.items() for tag in entry.head.tags}
+    if indexed - tagged:
+        yield f"the tag index has {len(indexed - tagged)} rows that no entry has"
     for lsn, entry in entries.items():
-        tags = [tag for tag in entry.head.tags if layout.tag_key(tag, lsn) in found]
+        tags = [tag for tag in entry.head.tags if layout.tag_key(tag, lsn) in indexed]
         if not tags:
             yield f"entry {lsn} has no tag left and is still there"
         for tag in entry.head.tags:
@@ -137,8 +145,8 @@ def _waiting(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterat
     for query in view.queries():
         named |= {lsn for store in view.stores(query.query) for lsn in store.entries}
     with view.txn.cursor(db=view.tables["waiting"]) as cursor:
-        found = {lsn_of(key) for key in cursor.iternext(values=False)}
-    told = {
+        indexed = {lsn_of(key) for key in cursor.iternext(values=False)}
+    expected = {
         lsn
         for lsn, entry in entries.items()
         if (entry.head.kind == "pending" and lsn not in shown)
@@ -147,7 +155,7 @@ def _waiting(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterat
     emptied = {query.query for query in view.queries() if query.emptying is not None}
     wrong = [
         lsn
-        for lsn in sorted(found ^ told)
+        for lsn in sorted(indexed ^ expected)
         if lsn not in entries
         or not (entries[lsn].head.producer in emptied or _is_swept(view, entries[lsn].head))
     ]
@@ -163,11 +171,11 @@ def _is_swept(view: StoreView, head: Head) -> bool:
 
 def _visible(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterator[str]:
     """Invariants 1 and 8."""
-    told: dict[Lsn, Lsn] = {}
+    markers: dict[Lsn, Lsn] = {}
     for lsn, entry in entries.items():
         if entry.head.kind == "marker":
             for write in msgspec.json.decode(entry.payload, type=Marker).writes:
-                told.update(dict.fromkeys(write.entries, lsn))
+                markers.update(dict.fromkeys(write.entries, lsn))
     for lsn, entry in entries.items():
         commits = shown.get(lsn, [])
         if len(commits) > 1:
@@ -177,8 +185,8 @@ def _visible(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterat
         elif entry.head.kind == "rows":
             if not commits or not _commits_itself(entry.head, entries.get(commits[0])):
                 yield f"invariant 1: entry {lsn} does not commit itself: {commits}"
-        elif commits != ([told[lsn]] if lsn in told else []):
-            yield f"invariant 1: entry {lsn} is visible at {commits}, its marker is {told.get(lsn)}"
+        elif commits != ([markers[lsn]] if lsn in markers else []):
+            yield f"invariant 1: entry {lsn} is visible at {commits}, its marker {markers.get(lsn)}"
     for lsn in shown.keys() - entries.keys():
         yield f"invariant 1: entry {lsn} is visible and not there"
 
@@ -227,27 +235,27 @@ def _files(view: StoreView, entries: dict[Lsn, Entry], shown: Shown) -> Iterator
         if view.marked(marker.query, marker.batch) != lsn:
             continue  # trimmed with its files, and still there for its output
         for file in marker.files:
-            there = entries.get(file.entry)
-            head = there.head if there is not None and file.entry < lsn else None
-            found = head and (head.kind, head.path, head.producer, head.instance, head.seq)
-            if found != ("file", file.path, marker.query, marker.instance, marker.batch):
-                yield f"invariant 3: the marker {lsn} names {file}, which is {found}"
+            named = entries.get(file.entry)
+            head = named.head if named is not None and file.entry < lsn else None
+            facts = head and (head.kind, head.path, head.producer, head.instance, head.seq)
+            if facts != ("file", file.path, marker.query, marker.instance, marker.batch):
+                yield f"invariant 3: the marker {lsn} names {file}, which is {facts}"
 
 
 def _offsets(view: StoreView, query: QueryRecord, entries: dict[Lsn, Entry]) -> Iterator[str]:
     """Invariant 6, and that what is marked is no longer recorded."""
     marked = query.marker.batch if query.marker is not None else -1
-    told: dict[int, Lsn] = {}
+    expected: dict[int, Lsn] = {}
     for lsn in view.tagged(files_tag(query.query)):
         path = entries[lsn].head.path
         batch = offsets_batch(path) if path is not None else None
         if batch is not None and batch > marked:
-            told[batch] = lsn
-    found: dict[int, Lsn] = {}
-    while (one := view.first_offsets(query.query, BatchId(max(found, default=-1) + 1))) is not None:
-        found[one[0]] = one[1]
-    if found != told:
-        yield f"invariant 6: the offsets of {query.query} are {told}, and found at {found}"
+            expected[batch] = lsn
+    recorded: dict[int, Lsn] = {}
+    while next_offsets := view.first_offsets(query.query, BatchId(max(recorded, default=-1) + 1)):
+        recorded[next_offsets[0]] = next_offsets[1]
+    if recorded != expected:
+        yield f"invariant 6: the offsets of {query.query} are {expected}, and found at {recorded}"
 
 
 def _stores(view: StoreView, query: QueryRecord, entries: dict[Lsn, Entry]) -> Iterator[str]:

@@ -269,7 +269,7 @@ class Reclaim(msgspec.Struct, frozen=True):
 
 
 class Trimmed(msgspec.Struct, frozen=True):
-    """What a trim removed, and from where on the log is whole: everything after `until`."""
+    """The entries a trim removed, and from where on the log is whole: all after `until`."""
 
     until: int
     entries: int = 0
@@ -302,7 +302,7 @@ Operation = (
 
 
 def payload_bytes(operation: Operation) -> int:
-    """How much memory an operation holds while it waits."""
+    """The bytes of memory an operation holds while it waits."""
     if isinstance(operation, AppendRows | AppendPending):
         return sum(len(draft.payload) for draft in operation.drafts)
     if isinstance(operation, AppendFiles):

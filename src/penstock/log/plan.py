@@ -1,4 +1,4 @@
-"""What a decision comes to: everything that one operation changes, to be applied as one."""
+"""The plan that a decision comes to: all that one operation changes, to be applied as one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Removal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything one operation changes, to be applied as one. An empty plan changes nothing.
+    """All that one operation changes, to be applied as one. An empty plan changes nothing.
 
     `offsets` is the entry that now holds the recorded offsets of a batch not yet marked; `mark`
     ends that record of its batch and of all before it, and `named` are the entries it commits.

@@ -22,6 +22,8 @@ PRODUCERS_KEPT = 3
 """The version from which on a producer is remembered for a time, however many there are."""
 ORIGINS_KEPT = 4
 """The version from which on a commit keeps when the oldest row behind it arrived."""
+STARTS_NAMED = 6
+"""The version from which on a marker names the starts that answered early."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the log keeps beside its entries: streams, queries, consumers, and indexes of commits."""
+"""State of the log beside its entries: streams, queries, consumers, and indexes of commits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Emptying = Literal["reset", "delete", "forget"]
 
 
 class Retention(msgspec.Struct, frozen=True, array_like=True):
-    """How long rows of a stream without consumers are kept; None: for ever, however many."""
+    """The time that rows of a stream without consumers are kept; None: for ever, however many."""
 
     age_ms_max: int | None = None
     bytes_max: int | None = None
@@ -72,7 +72,7 @@ class QueryRecord(msgspec.Struct, frozen=True):
 
 
 class StoreRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What brings one state store of a query back: the files of its newest named snapshot, and the
+    """Files that bring a state store of a query back: those of its newest named snapshot, and the
     change logs from batch `needs_from` on. Without files there is no snapshot yet."""
 
     folder: str
@@ -85,7 +85,7 @@ class StoreRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ConsumerRecord(msgspec.Struct, frozen=True, array_like=True):
-    """How far someone has dealt with a stream. `moved_at_ms` is when that was last heard of."""
+    """The position up to which a stream is dealt with. `moved_at_ms`: when it was last heard of."""
 
     reader: Reader
     name: str
@@ -127,7 +127,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Covered(msgspec.Struct, frozen=True, array_like=True):
-    """What one commit makes visible in one substream, in the order it is read."""
+    """The entries that one commit makes visible in one substream, in the order it is read."""
 
     rows: int
     payload_bytes: int

@@ -1,4 +1,4 @@
-"""What a decision may look at: one consistent state of the log.
+"""The view of a decision: one consistent state of the log.
 
 A decision is a function of an operation and a `View`; it reads nothing else, writes nothing, and
 either returns a `Plan` or raises the refusal. The store carries plans out.
@@ -27,7 +27,7 @@ from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Subs
 
 
 class Place(NamedTuple):
-    """Where an entry goes, and when it came."""
+    """The place of an entry, and when it came."""
 
     lsn: Lsn
     at_ms: int
@@ -43,7 +43,7 @@ class View(Protocol):
 
     @property
     def rules(self) -> Rules:
-        """What the operation is decided by, as all servers do."""
+        """The rules that the operation is decided by, as all servers do."""
         ...
 
     @property
@@ -92,7 +92,7 @@ class View(Protocol):
         ...
 
     def recorded(self, producer: str, seq: int) -> Lsn | None:
-        """Where a record with this sequence was put, if that is still remembered."""
+        """The place where a record with this sequence was put, if that is still remembered."""
         ...
 
     def head(self, lsn: Lsn) -> Head | None: ...
@@ -115,7 +115,7 @@ class View(Protocol):
         ...
 
     def covered(self, stream: StreamRecord, substream: Substream, commit: Lsn) -> Covered | None:
-        """What a commit makes visible in one substream."""
+        """The entries that a commit makes visible in one substream."""
         ...
 
     def tagged(self, tag: str, start: int = 0) -> Iterator[Lsn]:
@@ -130,8 +130,13 @@ class View(Protocol):
         """The newest offsets file of the first batch from `first` on that has one recorded."""
         ...
 
+    def given_below(self, start: int) -> Lsn:
+        """The place below which all that a start of the log gave out, synced or not, is there;
+        before all, if nothing is known of the start."""
+        ...
+
     def trimmed(self, point: str) -> Lsn:
-        """Up to where a stream or a tag is no longer whole."""
+        """The place up to which a stream or a tag is no longer whole."""
         ...
 
     def consumer(self, reader: Reader, name: str, stream: StreamName) -> ConsumerRecord | None: ...

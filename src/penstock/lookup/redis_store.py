@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,13 @@ class Redis:
                 code="bad_enrich",
             )
         need_redis()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Load the client when a worker unpickles the store: on a busy machine that may take longer
+        than a request may."""
+        self.__dict__.update(state)
+        need_redis()
+        importlib.import_module("redis")
 
     def __repr__(self) -> str:
         return f"Redis({self.address!r}, {self.columns!r}, {self.values!r}, {self.prefix!r})"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.model.device_plans import QueryDevices
+from penstock.model.plan_notes import PlanNoteBody
+
 
 class AdmissionDecision(msgspec.Struct, frozen=True):
     """A decision of admission `ago_ms` ago: what was buffered, predicted and, later, measured.
@@ -28,8 +31,11 @@ class QueryAdmission(msgspec.Struct, frozen=True):
 
     `floor_ms` is the least that a batch takes, `sustainable_ms` the shortest deadline that can hold
     at the present rate. `errors` are median errors of the estimators, as shares;
-    `moment_late_ms_p95` is how long after its moment a batch was cut, `decision_share` the time
-    that decisions took against that of the batches.
+    `moment_late_ms_p95` is how long after its moment a batch was cut, or after the next question
+    where the moment passed while Spark asked nothing, which `moments_unasked` counts.
+    `decision_share` is the time that decisions took against that of the batches,
+    `planning_share` that of their plans and of learning from them. `devices` is there if its
+    batches are planned. `plan_notes` are those of its last run, by rule and operator.
     """
 
     query: str
@@ -54,6 +60,10 @@ class QueryAdmission(msgspec.Struct, frozen=True):
     warning: str | None = None
     moment_late_ms_p95: float | None = None
     decision_share: float | None = None
+    moments_unasked: int = 0
+    planning_share: float | None = None
+    devices: QueryDevices | None = None
+    plan_notes: tuple[PlanNoteBody, ...] = ()
 
 
 class QueryDeadline(msgspec.Struct, frozen=True):

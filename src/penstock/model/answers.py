@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.model.device_plans import BatchPlan
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, StreamName
 from penstock.model.marker import FileRef, SnapshotFile, decode_commit
 
@@ -88,10 +89,12 @@ class EntryPlace(msgspec.Struct, frozen=True):
 
 class EntryPlaces(msgspec.Struct, frozen=True, omit_defaults=True):
     """The places of entries that were appended, in the order they were sent; `files` are those of
-    checkpoint files that came with rows."""
+    checkpoint files that came with rows. `start`: they were answered before they were synced,
+    by this start of the log; a marker that names them names it, too."""
 
     entries: tuple[Lsn, ...]
     files: tuple[Lsn, ...] = ()
+    start: int | None = None
 
 
 class AppendLimits(msgspec.Struct, frozen=True):
@@ -113,7 +116,7 @@ class InlinePage(msgspec.Struct, frozen=True):
 
 
 class Admission(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far the next batch may read a stream; `end` is where it is if there is nothing yet.
+    """The reach of the next batch in a stream; `end` is where it is if there is nothing yet.
 
     `pages`: all rows of the batch, by the substreams that have any; null: they are to be fetched.
     """
@@ -136,11 +139,12 @@ class AdmittedInput(msgspec.Struct, frozen=True, omit_defaults=True):
     pages: tuple[InlinePage, ...] | None = None
 
 
-class BatchAdmission(msgspec.Struct, frozen=True):
+class BatchAdmission(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the next batch of a query begins now, and with what.
 
     `server` changes when the server was started anew, and with it all it knew of finished batches.
-    `left_ms` is the time left to the deadline of the oldest row in the batch.
+    `left_ms` is the time left to the deadline of the oldest row in the batch. `plan` is there if
+    the question had a pipeline and the batch was cut.
     """
 
     server: str
@@ -153,6 +157,7 @@ class BatchAdmission(msgspec.Struct, frozen=True):
     reason: str
     policy: str
     deadline_ms: float | None
+    plan: BatchPlan | None = None
 
 
 # Recovery of a query
@@ -268,7 +273,7 @@ class ConsumerList(msgspec.Struct, frozen=True):
 
 
 class MovedPositions(msgspec.Struct, frozen=True):
-    """Where a consumer is after a move, by stream."""
+    """The positions of a consumer after a move, by stream."""
 
     positions: dict[str, Lsn]
 
@@ -316,7 +321,7 @@ class Deleted(msgspec.Struct, frozen=True):
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """What nobody needed and was trimmed."""
+    """Entries that nobody needed and that were trimmed."""
 
     entries: int
     payload_bytes: int

@@ -107,18 +107,18 @@ class _Reader:
         self._tokens: list[str] = []
         at, end = 0, len(text.rstrip())
         while at < end:
-            found = _TOKEN.match(text, at)
-            if found is None:
+            token = _TOKEN.match(text, at)
+            if token is None:
                 raise self._error(f"{text[at:].strip()[:20]!r} cannot be read")
-            self._tokens.append(found.group().strip())
-            at = found.end()
+            self._tokens.append(token.group().strip())
+            at = token.end()
         self._next = 0
         self._nesting = 0
 
-    def _error(self, what: str) -> BadCall:
+    def _error(self, fault: str) -> BadCall:
         shown = self._text if len(self._text) <= SHOWN_MAX else f"{self._text[:SHOWN_MAX]}…"
         return BadCall(
-            f"{shown!r} is not a schema: {what}; write it as in Spark, for example "
+            f"{shown!r} is not a schema: {fault}; write it as in Spark, for example "
             "'auction bigint, at timestamp, tags array<string>'",
             code="bad_schema",
         )
@@ -126,10 +126,10 @@ class _Reader:
     def _peek(self) -> str:
         return self._tokens[self._next] if self._next < len(self._tokens) else ""
 
-    def _take(self, what: str) -> str:
+    def _take(self, expected: str) -> str:
         token = self._peek()
         if not token:
-            raise self._error(f"it ends where {what} should be")
+            raise self._error(f"it ends where {expected} should be")
         self._next += 1
         return token
 
@@ -140,9 +140,9 @@ class _Reader:
         return True
 
     def _expect(self, token: str) -> None:
-        found = self._take(repr(token))
-        if found != token:
-            raise self._error(f"{token!r} should be where {found!r} is")
+        taken = self._take(repr(token))
+        if taken != token:
+            raise self._error(f"{token!r} should be where {taken!r} is")
 
     def expect_end(self) -> None:
         if self._peek():

@@ -83,26 +83,26 @@ def file_path(text: str) -> FilePath:
 
 
 def offsets_path(batch: BatchId) -> FilePath:
-    """Where Spark records what a batch reads."""
+    """The file in which Spark records what a batch reads."""
     return FilePath(f"offsets/{batch}")
 
 
 def offsets_batch(path: FilePath) -> BatchId | None:
     """The batch whose recorded offsets the path holds; None for any other file."""
-    found = _OFFSETS.fullmatch(path)
-    return BatchId(int(found[1])) if found is not None else None
+    path_match = _OFFSETS.fullmatch(path)
+    return BatchId(int(path_match[1])) if path_match is not None else None
 
 
 def snapshot_store(path: FilePath) -> str | None:
     """The folder of the state store that the path is part of a snapshot of; None for others."""
-    found = _SNAPSHOT.fullmatch(path)
-    return found[1] if found is not None else None
+    path_match = _SNAPSHOT.fullmatch(path)
+    return path_match[1] if path_match is not None else None
 
 
 def change_log_store(path: FilePath) -> str | None:
     """The folder of the state store whose change log, or its checksum, the path is."""
-    found = _CHANGE_LOG.fullmatch(path)
-    return found[1] if found is not None else None
+    path_match = _CHANGE_LOG.fullmatch(path)
+    return path_match[1] if path_match is not None else None
 
 
 def snapshot_version(path: FilePath) -> int | None:

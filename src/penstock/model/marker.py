@@ -15,7 +15,7 @@ from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, Stream
 
 
 class Stamp(msgspec.Struct, frozen=True):
-    """Who appended a pending entry. Entries whose stamp no marker names stay invisible."""
+    """The writer of a pending entry. Entries whose stamp no marker names stay invisible."""
 
     query: QueryId
     instance: Instance
@@ -25,7 +25,7 @@ class Stamp(msgspec.Struct, frozen=True):
 
 
 class Write(msgspec.Struct, frozen=True):
-    """What one winning task attempt appended to one stream, in the order it was appended."""
+    """The entries that one winning task attempt appended to one stream, in the order of appends."""
 
     stream: StreamName
     partition: int
@@ -62,6 +62,13 @@ class Snapshot(msgspec.Struct, frozen=True):
         return tuple(lsn for file in self.files for lsn in file.entries)
 
 
+class GivenPlaces(msgspec.Struct, frozen=True):
+    """Places that one start of the log gave out before they were synced, up to `last`."""
+
+    start: int
+    last: Lsn
+
+
 class Marker(msgspec.Struct, frozen=True):
     """Commits batch `batch` of `query`: names exactly the entries that become visible.
 
@@ -71,6 +78,7 @@ class Marker(msgspec.Struct, frozen=True):
     location that has the batch before up to this one. `snapshots` are those of this batch or an
     earlier one that came into the log since the last marker; left out, the log is to keep none.
     `offsets` is the base64 of `offsets/<batch>`, where neither a file nor the location has it.
+    `starts` are those that gave places named here before these were synced.
     """
 
     query: QueryId
@@ -83,6 +91,7 @@ class Marker(msgspec.Struct, frozen=True):
     files: tuple[FileRef, ...] = ()
     snapshots: tuple[Snapshot, ...] | msgspec.UnsetType = msgspec.UNSET
     offsets: str | msgspec.UnsetType = msgspec.UNSET
+    starts: tuple[GivenPlaces, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class TakeOver(msgspec.Struct, frozen=True):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-PROTOCOL = 5
+PROTOCOL = 6
 """Raised with every change that a server, plug-in or client of another version would misread."""
 PROTOCOL_HEADER = "Penstock-Protocol"

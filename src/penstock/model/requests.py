@@ -10,11 +10,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-NUMBER_MAX = (1 << 63) - 1
+from penstock.model.device_plans import PipelineBody, PlanReport
+from penstock.model.numbers import Milliseconds, Number, Positive
+from penstock.model.plan_notes import NOTES_MAX, PlanNoteBody
 
-Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
-Positive = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_MAX)]
-Milliseconds = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
 SourceNumber = Annotated[int, msgspec.Meta(ge=0, le=999)]
 
 
@@ -42,7 +41,7 @@ class AlterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TrimBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`until` is the last position, or place, that may go."""
+    """The trim's bound: `until` is the last position, or place, that may go."""
 
     until: Number
 
@@ -133,7 +132,8 @@ class TermsBody(
 class BatchReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A finished batch as the driver measured it. `cut` is the number that its answer had;
     `queued_ms` the time in which its jobs waited for cores; `core_ms` the run time of its tasks,
-    summed; `visible_ms` the time from cut to visible, null where a marker tells it."""
+    summed; `visible_ms` the time from cut to visible, null where a marker tells it. `plan` is how
+    the planned part ran."""
 
     cut: Number
     rows: Number | None = None
@@ -145,13 +145,16 @@ class BatchReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     longest_task_ms: Milliseconds = 0.0
     tasks: Number = 0
     visible_ms: Milliseconds | None = None
+    plan: PlanReport | None = None
 
 
 class BatchAdmissionBody(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
     """The question of a query with a deadline or a policy: may its next batch begin, and how far
-    may it read each of its sources? `schedule` is the order of its application's tasks."""
+    may it read each of its sources? `schedule` is the order of its application's tasks.
+    An answer to a question with `pipeline` has a plan. `plan_notes` are those of the run that are
+    new or changed since its last question."""
 
     query: str
     application: str
@@ -165,6 +168,8 @@ class BatchAdmissionBody(
     reports: Annotated[list[BatchReport], msgspec.Meta(max_length=1_000)] = []
     schedule: str | None = None
     wait_ms: Number = 0
+    pipeline: PipelineBody | None = None
+    plan_notes: Annotated[list[PlanNoteBody], msgspec.Meta(max_length=NOTES_MAX)] = []
 
 
 class DeadlineBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -206,6 +211,13 @@ class SnapshotBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: list[SnapshotFileBody]
 
 
+class GivenPlacesBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Places that were answered before they were synced: by which start, and the last of them."""
+
+    start: Number
+    last: Number
+
+
 class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A marker without its query, which the path names."""
 
@@ -219,6 +231,7 @@ class MarkerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     copied: Number | None = None
     snapshots: list[SnapshotBody] | None = None
     offsets: str | None = None
+    starts: list[GivenPlacesBody] | None = None
 
 
 class RegisterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Which substream a row goes to: CRC-32 of the key's canonical bytes, modulo the substreams.
+"""The substream that a row goes to: CRC-32 of the key's canonical bytes, modulo the substreams.
 
 The plug-in has the same rule in Scala; both are checked against `tests/vectors/routing.json`. The
 canonical bytes of a key are, for each key column in order: byte 0 for null, else byte 1 and then
@@ -49,7 +49,7 @@ def check_key(schema: pa.Schema, key: Sequence[str]) -> None:
 
 
 def encoder(name: str, kind: pa.DataType) -> Encoder:
-    """How a value of a canonical type is written; the values are those of `storage`."""
+    """The writer of a value of a canonical type; the values are those of `storage`."""
     if kinds.is_boolean(kind):
         return lambda value: b"\x01\x01" if value else b"\x01\x00"
     if kinds.is_integer(kind) or kinds.is_date32(kind) or kinds.is_timestamp(kind):
@@ -102,9 +102,9 @@ def place(key_bytes: bytes, substreams: int) -> Substream:
 
 def _codes(column: pa.Array, encode: Encoder) -> tuple[np.ndarray[Any, Any], list[bytes]]:
     """Per row the place of its value among the distinct values, and those values' bytes."""
-    found = storage(column).dictionary_encode(null_encoding="encode")
-    values = [NULL if value is None else encode(value) for value in found.dictionary.to_pylist()]
-    return found.indices.to_numpy(zero_copy_only=False), values
+    encoded = storage(column).dictionary_encode(null_encoding="encode")
+    values = [NULL if value is None else encode(value) for value in encoded.dictionary.to_pylist()]
+    return encoded.indices.to_numpy(zero_copy_only=False), values
 
 
 def substreams_of(batch: pa.RecordBatch, key: Sequence[str], substreams: int) -> Any:

@@ -194,9 +194,9 @@ def fit(
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if missing or extra or repeated:
         facts = [
-            f"{word} {', '.join(map(repr, found))}"
-            for word, found in (("lack", missing), ("have an unknown", extra), ("repeat", repeated))
-            if found
+            f"{word} {', '.join(map(repr, wrong))}"
+            for word, wrong in (("lack", missing), ("have an unknown", extra), ("repeat", repeated))
+            if wrong
         ]
         raise BadCall(
             f"the rows {' and '.join(facts)}; the stream's columns are {to_ddl(schema)}",

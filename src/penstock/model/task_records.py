@@ -1,4 +1,4 @@
-"""What a task says about itself in generic records: that it took over, and how far it has come.
+"""Records in which a task tells about itself: that it took over, and how far it has come.
 
 Both are stored as JSON in *control records*: records with a producer and an instance and without a
 sequence. A record with all three is data that waits for a marker; one without an instance commits

@@ -2,8 +2,10 @@
 
 On the stream's thread one thing follows the other, so `wall_ms` adds up to Spark's
 `triggerExecution`. Tasks run beside each other: `task_ms` is summed over them, and splits what
-`wall_ms["tasks"]` covers. `counters` are those of the whole JVM between the ends of two batches, so
-with several queries at work they are of all of them.
+`wall_ms["tasks"]` covers. `counters` are those of the driver's JVM between the ends of two batches,
+so with several queries at work they are of all of them, and on a cluster they lack what executors
+do. A step is measured: by a timer of Spark or of ours, or between two moments that Spark stamps.
+What is left when all steps are taken off stands by itself, and is not explained.
 """
 
 from __future__ import annotations
@@ -26,9 +28,13 @@ PHASES = {
 """Phases in Spark's progress, and their names in a ledger; further ones keep Spark's."""
 BEFORE_JOB = ("latestOffset", "walCommit", "getBatch", "queryPlanning")
 FETCH = "waiting for pages of the log (ns)"
+OPEN, READ = "before the log is read (ns)", "reading rows of the log (ns)"
+"""Metrics of a task that reads the log: one begins where the other has ended."""
 SCANS = ("eviction scans", "eviction scans skipped")
 """Metrics of the plug-in: scans of state that operators have made, and those they were spared."""
-STATE_LOAD = "rocksdbLoadLatency"
+STATE_TIMES = ("time to update", "time to remove", "time to commit changes")
+"""Metrics of Spark's stateful operators in a task, in ms; one begins where the other has ended."""
+STATE_LOAD = "rocksdbLoadLatencyMs"
 Span = tuple[float, float]
 
 
@@ -85,6 +91,11 @@ class BatchRecord(msgspec.Struct, frozen=True):
     """All that the plug-in remembers of one batch."""
 
     progress: Progress
+    planned_ms: float | None = None
+    """When its plan was ready."""
+    execution_started_ms: float | None = None
+    """When Spark began to execute the plan, having described it."""
+    execution_ended_ms: float | None = None
     jobs: tuple[Job, ...] = ()
     stages: tuple[Stage, ...] = ()
     tasks: tuple[Task, ...] = ()
@@ -100,16 +111,23 @@ class BatchSteps(msgspec.Struct, frozen=True):
     wall_ms: dict[str, float]
     """By step, in their order; adds up to `trigger_ms`. `other`: what no step explains."""
     task_ms: dict[str, float]
-    """By step within tasks, summed over them. `state updates` are as Spark measures them, with the
-    rows that were read for them and the `shuffle wait`; `rows`: what is left of the tasks' time."""
+    """By step within tasks, summed over them. `open`: from a task's start until it reads the log,
+    or asks for the first row that it writes there; `read`: from there to the source's end; `rows`:
+    to the last row that it writes; `sink`: of encoding and appending. The others are parts of these
+    and overlap: `state updates` are as Spark measures them, with the rows that were read for them
+    and the `shuffle wait`. Not measured, but left over: `launch`, of attempts before and after
+    their run, and `unmeasured`, of their run."""
     counters: dict[str, float]
+    unmeasured_ms: float
+    """What no timer covers of `trigger_ms`: `other`, and of `tasks` the share that is left in
+    them."""
 
     @property
     def explained(self) -> float:
-        """The share of the batch that its steps explain."""
+        """The share of the batch that was measured step by step."""
         if not self.trigger_ms:
             return 1.0
-        return 1 - self.wall_ms["other"] / self.trigger_ms
+        return 1 - self.unmeasured_ms / self.trigger_ms
 
 
 def ledgers(records_json: str | bytes) -> list[BatchSteps]:
@@ -128,22 +146,27 @@ def ledger(record: BatchRecord) -> BatchSteps:
         "requests": record.counters.get("requests", 0),
         "request ms": record.counters.get("request ns", 0) / NS_IN_MS,
         "broadcast bytes": record.counters.get("broadcast bytes", 0),
-        **{name: sum(task.metrics.get(name, 0.0) for task in record.tasks) for name in SCANS},
+        **{name: _metric_sum(record.tasks, name) for name in SCANS},
     }
+    wall_ms, task_ms = _wall_ms(record, trigger_ms), _task_ms(record)
+    attempts_ms = sum(task.finished_ms - task.launched_ms for task in record.tasks)
+    left_ms = task_ms["launch"] + task_ms["unmeasured"]
+    share = min(1.0, left_ms / attempts_ms) if attempts_ms else 0.0
     return BatchSteps(
         progress.batch_id,
         progress.num_input_rows,
         trigger_ms,
-        _wall_ms(record, trigger_ms),
-        _task_ms(record),
+        wall_ms,
+        task_ms,
         counters,
+        unmeasured_ms=wall_ms["other"] + share * wall_ms.get("tasks", 0.0),
     )
 
 
 def _wall_ms(record: BatchRecord, trigger_ms: float) -> dict[str, float]:
     durations = record.progress.duration_ms
     wall = {PHASES[phase]: durations.get(phase, 0.0) for phase in BEFORE_JOB}
-    wall |= _job_ms(record, durations.get(JOB_PHASE, 0.0))
+    wall |= _job_ms(record)
     for phase, took_ms in durations.items():
         if phase not in (WHOLE, JOB_PHASE, *BEFORE_JOB):
             wall[PHASES.get(phase, phase)] = took_ms
@@ -152,37 +175,64 @@ def _wall_ms(record: BatchRecord, trigger_ms: float) -> dict[str, float]:
     return wall
 
 
-def _job_ms(record: BatchRecord, phase_ms: float) -> dict[str, float]:
-    """The phase in which Spark runs the batch's jobs, by what they waited for."""
+def _job_ms(record: BatchRecord) -> dict[str, float]:
+    """The phase in which Spark runs the batch's jobs, between the moments that Spark stamps."""
     jobs = [job for job in record.jobs if job.ended_ms]
     if not jobs:
-        return {"prepare job": phase_ms}
+        return {}
     begin, end = min(job.started_ms for job in jobs), max(job.ended_ms for job in jobs)
-    job_ms = min(end - begin, phase_ms)
-    around_ms = phase_ms - job_ms
-    durations = record.progress.duration_ms
-    planned_ms = record.progress.timestamp.timestamp() * 1000 + sum(
-        durations.get(phase, 0.0) for phase in BEFORE_JOB
-    )
-    prepare_ms = min(max(0.0, begin - planned_ms), around_ms)
-    first_launch_ms = {
-        stage.id: min(
-            (task.launched_ms for task in record.tasks if task.stage == stage.id),
-            default=stage.submitted_ms,
-        )
-        for stage in record.stages
-    }
-    running = [(task.launched_ms, task.finished_ms) for task in record.tasks]
-    launching = [(stage.submitted_ms, first_launch_ms[stage.id]) for stage in record.stages]
-    tasks_ms = covered_ms(running, (begin, end))
-    serialise_ms = covered_ms([*running, *launching], (begin, end)) - tasks_ms
+    covered: list[Span] = []
+    in_job: dict[str, float] = {}
+    reached_ms = 0.0
+    # Where several are under way, the time is that of the first of them here.
+    for step, spans in _job_spans(record, jobs).items():
+        covered += spans
+        total_ms = covered_ms(covered, (begin, end))
+        in_job[step], reached_ms = total_ms - reached_ms, total_ms
     return {
-        "prepare job": prepare_ms,
-        "serialise tasks": serialise_ms,
-        "schedule": max(0.0, job_ms - tasks_ms - serialise_ms),
-        "tasks": tasks_ms,
-        "after job": around_ms - prepare_ms,
+        "describe plan": _between(record.planned_ms, record.execution_started_ms),
+        "build job": _between(record.execution_started_ms, begin),
+        **{step: in_job[step] for step in ("schedule", "serialise tasks", "tasks", "results")},
+        "end job": _between(end, record.execution_ended_ms),
     }
+
+
+def _job_spans(record: BatchRecord, jobs: Iterable[Job]) -> dict[str, list[Span]]:
+    """When the batch's jobs were at which step: `serialise tasks` from a stage's submission to its
+    first launch, `results` from a last task's end to that of its stage, and from there to that of
+    the job; `schedule` up to a submission, and while a stage has no task at work."""
+    running = {stage.id: (stage.submitted_ms, stage.submitted_ms) for stage in record.stages}
+    for stage in record.stages:
+        tasks = [task for task in record.tasks if task.stage == stage.id]
+        if tasks:
+            launched_ms = min(task.launched_ms for task in tasks)
+            running[stage.id] = launched_ms, max(task.finished_ms for task in tasks)
+    results = [(running[stage.id][1], stage.completed_ms) for stage in record.stages]
+    waits = list(running.values())
+    for job in jobs:
+        within = [
+            stage
+            for stage in record.stages
+            if job.started_ms <= stage.submitted_ms and stage.completed_ms <= job.ended_ms
+        ]
+        starts = sorted(stage.submitted_ms for stage in within)
+        waits += [
+            (moment_ms, next((start for start in starts if start >= moment_ms), moment_ms))
+            for moment_ms in (job.started_ms, *(stage.completed_ms for stage in within))
+        ]
+        if within:
+            results.append((max(stage.completed_ms for stage in within), job.ended_ms))
+    return {
+        "tasks": [(task.launched_ms, task.finished_ms) for task in record.tasks],
+        "serialise tasks": [(stage.submitted_ms, running[stage.id][0]) for stage in record.stages],
+        "results": results,
+        "schedule": waits,
+    }
+
+
+def _between(begin_ms: float | None, end_ms: float | None) -> float:
+    """Milliseconds between two moments; 0 where one of them is not known."""
+    return max(0.0, end_ms - begin_ms) if begin_ms is not None and end_ms is not None else 0.0
 
 
 def covered_ms(spans: Iterable[Span], within: Span) -> float:
@@ -198,27 +248,55 @@ def covered_ms(spans: Iterable[Span], within: Span) -> float:
 
 def _task_ms(record: BatchRecord) -> dict[str, float]:
     tasks, operators = record.tasks, record.progress.state_operators
-    shuffle_wait_ms = sum(task.shuffle_wait_ms for task in tasks)
-    inside = {
-        "fetch": sum(task.metrics.get(FETCH, 0.0) for task in tasks) / NS_IN_MS,
+    run_ms, deserialise_ms, result_ms = (
+        sum(task.run_ms for task in tasks),
+        sum(task.deserialise_ms for task in tasks),
+        sum(task.result_ms for task in tasks),
+    )
+    attempt_ms = sum(task.finished_ms - task.launched_ms for task in tasks)
+    timed = [_timed_ms(record, stage) for stage in sorted({task.stage for task in tasks})]
+    timed_ms = sum(sum(steps.values()) for steps in timed)
+    return {
+        "launch": max(0.0, attempt_ms - run_ms - deserialise_ms - result_ms),
+        "deserialise": deserialise_ms,
+        **{step: sum(steps.get(step, 0.0) for steps in timed) for step in ("open", "read", "rows")},
+        "fetch": _metric_sum(tasks, FETCH) / NS_IN_MS,
         "shuffle write": sum(task.shuffle_write_ns for task in tasks) / NS_IN_MS,
+        "shuffle wait": sum(task.shuffle_wait_ms for task in tasks),
         "state load": sum(operator.custom_metrics.get(STATE_LOAD, 0.0) for operator in operators),
         "state updates": sum(operator.all_updates_time_ms for operator in operators),
         "eviction": sum(operator.all_removals_time_ms for operator in operators),
         "state commit": sum(operator.commit_time_ms for operator in operators),
         "sink": record.counters.get("append ns", 0.0) / NS_IN_MS,
-    }
-    run_ms = sum(task.run_ms for task in tasks)
-    deserialise_ms, result_ms = (
-        sum(task.deserialise_ms for task in tasks),
-        sum(task.result_ms for task in tasks),
-    )
-    attempt_ms = sum(task.finished_ms - task.launched_ms for task in tasks)
-    return {
-        "launch": max(0.0, attempt_ms - run_ms - deserialise_ms - result_ms),
-        "deserialise": deserialise_ms,
-        **inside,
-        "shuffle wait": shuffle_wait_ms,
-        "rows": max(0.0, run_ms - sum(inside.values())),
+        "unmeasured": max(0.0, run_ms - timed_ms),
         "result": result_ms,
     }
+
+
+def _timed_ms(record: BatchRecord, stage: int) -> dict[str, float]:
+    """Times of a stage's tasks that follow each other, as far as timers in them reach.
+
+    Those that read the log are timed to its end, those that write to it to their own. A task's
+    start is before it reads its plan, which Spark counts as deserialising and not as running. Of
+    other stages only what their stateful operators measure is known. Tasks that write are those of
+    the last stage; where they read the log too, their rows end with the log's.
+    """
+    tasks = [task for task in record.tasks if task.stage == stage]
+    last = max(task.stage for task in record.tasks)
+    deserialise_ms = sum(task.deserialise_ms for task in tasks)
+    sink_open_ms, rows_ms, append_ms = (
+        record.counters.get(name, 0.0) / NS_IN_MS if stage == last else 0.0
+        for name in ("sink open ns", "sink rows ns", "append ns")
+    )
+    if any(READ in task.metrics for task in tasks):
+        open_ms, read_ms = (_metric_sum(tasks, name) / NS_IN_MS for name in (OPEN, READ))
+        opened_ms = max(0.0, open_ms - deserialise_ms)
+        return {"open": opened_ms, "read": read_ms, "sink": append_ms}
+    if rows_ms:
+        opened_ms = max(0.0, sink_open_ms - deserialise_ms)
+        return {"open": opened_ms, "rows": rows_ms, "sink": append_ms}
+    return {"state": sum(_metric_sum(tasks, name) for name in STATE_TIMES)}
+
+
+def _metric_sum(tasks: Iterable[Task], name: str) -> float:
+    return sum(task.metrics.get(name, 0.0) for task in tasks)

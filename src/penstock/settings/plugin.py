@@ -6,6 +6,8 @@ keys in `jvm/` are compared with it.
 
 from __future__ import annotations
 
+from penstock.settings.devices import DEVICE_SETTINGS
+from penstock.settings.prefetch import PREFETCH_SETTINGS
 from penstock.settings.setting import GIB, INT_MAX, KIB, Setting
 
 PREFIX = "spark.penstock."
@@ -83,7 +85,6 @@ COMMIT_AWAIT_COMPACTION = Setting(
     "a commit also waits for the compaction that the commit before it began",
     None, False,
 )  # fmt: skip
-
 COMMIT_PAUSE_COMPACTION = Setting(
     f"{PREFIX}commit.pauseCompaction",
     "a commit with a snapshot keeps compactions from running while the LSM checkpoint is taken "
@@ -91,11 +92,19 @@ COMMIT_PAUSE_COMPACTION = Setting(
     None, False,
 )  # fmt: skip
 
+COMMIT_EARLY_ANSWERS = Setting(
+    f"{PREFIX}commit.earlyAnswers",
+    "tasks go on before a log in one folder has synced what they append, which the batch's marker "
+    "then does; a server that dies in between stops the query "
+    "([docs/commit.md](commit.md#answers-before-the-sync))",
+    None, False,
+)  # fmt: skip
+
 INLINE_BYTES = Setting(
     f"{PREFIX}inline.bytes",
     "a batch of at most so many bytes of a stream comes with the answer that says how far it "
     "reads, and its tasks fetch nothing; 0: tasks fetch always",
-    "bytes", 64 * KIB, 0,
+    "bytes", 128 * KIB, 0,
 )  # fmt: skip
 
 BATCH_HADOOP_CONF = Setting(
@@ -188,6 +197,13 @@ CHECKPOINT_FILE_MANAGER = Setting(
     "a class here that `spark.sql.streaming.checkpointFileManagerClass` names",
     None, None,
 )  # fmt: skip
+CHECKPOINT_LOCAL_FILES = Setting(
+    f"{PREFIX}checkpoint.localFiles",
+    "who writes the files of a checkpoint location on a local disk. `direct`: Penstock, by the "
+    "system calls of Java. `spark`: Hadoop, as with Spark alone, which starts a process for every "
+    "rename. None: `spark` where `commit.mode` is `sync`, else `direct`",
+    None, None, choices=("direct", "spark"),
+)  # fmt: skip
 
 LOCAL_DIR = Setting(
     f"{PREFIX}local.dir",
@@ -217,6 +233,7 @@ SESSION_SETTINGS = (
     COMMIT_SNAPSHOTS,
     COMMIT_AWAIT_COMPACTION,
     COMMIT_PAUSE_COMPACTION,
+    COMMIT_EARLY_ANSWERS,
     INLINE_BYTES,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,
@@ -230,7 +247,10 @@ SESSION_SETTINGS = (
     IMPORTANCE,
     SCHEDULE,
     WINDOWS,
+    *DEVICE_SETTINGS,
+    *PREFETCH_SETTINGS,
     CHECKPOINT_FILE_MANAGER,
+    CHECKPOINT_LOCAL_FILES,
     LOCAL_DIR,
     LOCAL_MAX_BYTES,
 )

@@ -35,7 +35,8 @@ class Settings:
     )  # fmt: skip
     page_bytes: int = _number(
         8 * MIB, KIB, GIB, "bytes",
-        "size of one answer of rows when the request does not say; at least one entry is sent",
+        "size of one answer of rows, records or markers when the request does not say; at least "
+        "one entry is sent",
     )  # fmt: skip
     page_bytes_max: int = _number(
         64 * MIB, KIB, GIB, "bytes",
@@ -65,13 +66,20 @@ class Settings:
         32 * MIB, KIB, GIB, "bytes",
         "payload that closes a group; the operation that passes it is still in",
     )  # fmt: skip
+    unsynced_ms_max: int = _number(
+        100, 0, 10_000, "ms",
+        "how long appends of a query that were answered early may wait for a sync when nothing "
+        "else brings one; 0: nothing is answered early. Only in a log in one folder, and only to "
+        "queries with `spark.penstock.commit.earlyAnswers`",
+    )  # fmt: skip
     body_bytes_max: int = _number(
         256 * MIB, KIB, 64 * GIB, "bytes",
-        "request bodies held in memory at once; further ones wait to be read, but for the oldest",
+        "request bodies held in memory at once; further ones wait to be read, but for the oldest, "
+        "a quarter is for bodies of up to 1 MiB, and who stands still is ended when others wait",
     )  # fmt: skip
     pages_bytes_max: int = _number(
         256 * MIB, KIB, 64 * GIB, "bytes",
-        "answers of rows held in memory at once; the nearer to it, the smaller a page becomes",
+        "answers held in memory at once; the nearer to it, the smaller a page becomes",
     )  # fmt: skip
     ingest_threads: int = _number(
         2, 1, 256, "threads",

@@ -4,6 +4,6 @@
 tasks, `stream_query` is the life of a query from question to visible batch, `admitting` and
 `ordering` ask the very decisions that a server and Spark's pool run, `engine` puts these together.
 `outcome` and `summary` count latencies and misses, `presets` makes worlds for the command line,
-`plot` draws, `measured` and `compare` hold the model against a run on real Spark. The same world
-always gives the same outcome.
+`plot` draws, `measured` and `compare` hold the model against a run on real Spark. `prefetching` is
+a model of its own, of one stateful operator. The same world always gives the same outcome.
 """

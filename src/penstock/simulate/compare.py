@@ -7,7 +7,9 @@ times. *Decided*, the policy itself cuts the rows that arrived: that tries all o
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -23,6 +25,9 @@ from penstock.simulate.traffic import Recorded
 from penstock.simulate.world import Cluster, Luck, QueryModel, World
 
 LEAD_MS = 200.0
+SEEDS = 9
+"""Replays of a run. One would hang on chance: where two queries cut in the same millisecond, which
+one is first decides how long the other waits."""
 CLOSE = 0.35
 """The model is close to a run if it errs by no more than this, query by query."""
 
@@ -38,7 +43,8 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class QueryComparison(msgspec.Struct, frozen=True):
-    """One query: measured, simulated, and the median error of its replayed batches."""
+    """One query: measured, simulated, and the median error of its replayed batches, of which the
+    median of all replays counts."""
 
     name: str
     measured: Figures
@@ -106,11 +112,7 @@ def compare(run: MeasuredRun) -> Comparison:
     start_ms = min(query.batches[0].cut_at_ms for query in run.queries) - LEAD_MS
     appends = [appends_of(query, start_ms) for query in run.queries]
     world = _world(run, appends)
-    cuts = [
-        [(batch.cut_at_ms - start_ms, batch.rows) for batch in query.batches if batch.rows]
-        for query in run.queries
-    ]
-    replayed = simulate(world, Parts(admission=partial(ReplayedAdmission, cuts)))
+    replayed = [_replayed(run, replace(world, seed=seed), start_ms) for seed in range(SEEDS)]
     decided = simulate(world)
     return Comparison(
         run.title,
@@ -121,7 +123,7 @@ def compare(run: MeasuredRun) -> Comparison:
                 _simulated_figures(
                     query, decided, number, _middle_ms(query) - start_ms, _joined(appends[number])
                 ),
-                _batch_error(query, replayed, number),
+                float(np.median([_batch_error(query, replay, number) for replay in replayed])),
             )
             for number, query in enumerate(run.queries)
         ),
@@ -141,6 +143,20 @@ def _world(run: MeasuredRun, appends: list[list[Recorded]]) -> World:
     seconds = max(of_query[-1].at_ms[-1] for of_query in appends) / 1000
     cluster = Cluster(1, run.cores, Luck(spread=float(np.median(spreads))))
     return World(0, cluster, tuple(models), run.order, seconds)
+
+
+def _replayed(run: MeasuredRun, world: World, start_ms: float) -> Outcome:
+    """The world with the cuts that were measured, each somewhere in its millisecond."""
+    luck = random.Random(f"{world.seed} cuts")
+    cuts = [
+        [
+            (batch.cut_at_ms - start_ms + luck.random(), batch.rows)
+            for batch in query.batches
+            if batch.rows
+        ]
+        for query in run.queries
+    ]
+    return simulate(world, Parts(admission=partial(ReplayedAdmission, cuts)))
 
 
 def _joined(appends: list[Recorded]) -> Recorded:

@@ -90,6 +90,20 @@ def plan_notes(run_id: str) -> str:
         raise
 
 
+def prefetch_counts(run_id: str) -> str:
+    """Counts of the prefetching of one run of a query, as the plug-in's JSON."""
+    try:
+        return _call_static(RESOURCES_CLASS, "prefetchJson", run_id)
+    except Py4JJavaError:
+        check_loaded("call penstock.session() or penstock.attach() before Spark is started")
+        raise
+
+
+def declare_delay(ms: int) -> None:
+    """Have reads that are slow by `spark.penstock.prefetch.reads` wait so long from now on."""
+    _call_static(RESOURCES_CLASS, "declareDelay", str(ms))
+
+
 def streams_read(frame: DataFrame) -> list[str]:
     """Names of the streams of the log that a streaming frame reads, each once."""
     leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()

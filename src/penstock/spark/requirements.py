@@ -13,15 +13,16 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.client import Client
 from penstock.client.address import find, read_token
 from penstock.errors import BadCall, PenstockError
-from penstock.settings.switches import SWITCHES
+from penstock.settings.switches import SWITCHES, unmade_switches
 from penstock.spark.installed import has_pyspark
 from penstock.spark.jar import SPARK_LINE, find_jar, our_version, spark_version
-from penstock.spark.spark_conf import defaults
+from penstock.spark.spark_conf import defaults, has_our_commit, local_cores, makes_switches
 
 PYTHON_MIN = (3, 11)
 JAVA_MIN = 17
@@ -74,19 +75,35 @@ def check_jar() -> str:
     return f"{jar.version} for Spark {jar.spark}, {len(classes)} classes ({jar.path})"
 
 
-def check_switches() -> str:
-    """Spark settings of this machine that keep a batch longer than it need be. Never a failure."""
+def check_switches(
+    job_conf: Mapping[str, str] | None = None, environ: Mapping[str, str] = os.environ
+) -> str:
+    """Spark settings of a job that keep a batch longer than it need be: those of
+    spark-defaults.conf and the job's own, which come first. Never a failure."""
     if not has_pyspark():
         return "not looked at: only Spark has them"
-    made = defaults()
+    user_conf = {**defaults(environ), **(job_conf or {})}
+    # Who names no master starts penstock.session's own, which is local.
+    is_local = local_cores(user_conf.get("spark.master", "local"), 1) is not None
+    unmade = unmade_switches(
+        user_conf,
+        are_made=makes_switches(user_conf),
+        is_local=is_local,
+        has_our_commit=has_our_commit(user_conf),
+        environ=environ,
+    )
+    if not unmade:
+        return (
+            "the settings leave them to penstock.session, and to penstock.attach but for heap and "
+            "collector of a JVM that runs"
+        )
     slower = [
-        f"{switch.name} is {made[switch.name]}, and {switch.value} would do: {switch.doc}"
+        f"{switch.name} could be {switch.value}, but {unmade[switch.name]}: {switch.doc} "
+        f"(effect: {switch.effect})"
         for switch in SWITCHES
-        if made.get(switch.name, switch.value) != switch.value
+        if switch.name in unmade
     ]
-    if slower:
-        return "spark-defaults.conf keeps batches longer: " + "; ".join(slower)
-    return "spark-defaults.conf leaves them to penstock.session and penstock.attach"
+    return "the settings keep batches longer: " + "; ".join(slower)
 
 
 def check_loopback() -> str:

@@ -22,7 +22,16 @@ from penstock.spark import server_process
 from penstock.spark.installed import need_pyspark
 from penstock.spark.jar import find_jar
 from penstock.spark.scheduling import schedule_settings
-from penstock.spark.spark_conf import appended, defaults, local_cores, refuse_connect
+from penstock.spark.spark_conf import (
+    PROVIDER,
+    PROVIDER_KEY,
+    appended,
+    defaults,
+    has_our_commit,
+    local_cores,
+    makes_switches,
+    refuse_connect,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,9 +39,6 @@ if TYPE_CHECKING:
 
 FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 FILE_MANAGER = "penstock.checkpoint.PenstockFileManager"
-PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
-PROVIDER = "org.apache.spark.sql.execution.streaming.state.PenstockStateStoreProvider"
-PROVIDERS = (PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
 PLUGIN = "penstock.PenstockPlugin"
 EXTENSIONS = "penstock.PenstockExtensions"
 MASTER_DEFAULT = "local[2]"
@@ -150,12 +156,12 @@ def _attach(
         **schedule_settings(user_conf, is_session=is_session),
     }
     cores = local_cores(user_conf.get("spark.master"), os.cpu_count() or 1)
-    if user_conf.get(plugin.BATCH_SWITCHES.name, "true").lower() != "false":
+    if makes_switches(user_conf):
         settings |= switches_for(
             user_conf,
             is_local=cores is not None,
             starts_jvm=is_session and not jvm.is_running(),
-            has_our_commit=_has_our_commit(user_conf),
+            has_our_commit=has_our_commit(user_conf),
             environ=os.environ,
         )
     if cores is not None:
@@ -275,17 +281,9 @@ def _named(server: Address) -> dict[str, str]:
     return named if server.ca is None else {**named, plugin.CA.name: server.ca}
 
 
-def _has_our_commit(user_conf: Mapping[str, str]) -> bool:
-    """Whether commits follow behind the query, over the provider that they need."""
-    return (
-        user_conf.get(plugin.COMMIT_MODE.name) != "sync"
-        and user_conf.get(PROVIDER_KEY, PROVIDER) in PROVIDERS
-    )
-
-
 def _state_store_settings(user_conf: Mapping[str, str]) -> dict[str, str]:
     """Settings of the state store that a commit behind the query needs, where none is set."""
-    if not _has_our_commit(user_conf):
+    if not has_our_commit(user_conf):
         return {}
     settings = {
         PROVIDER_KEY: PROVIDER,

@@ -13,6 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.errors import BadCall
+from penstock.settings import plugin
+
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.PenstockStateStoreProvider"
+PROVIDERS = (PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
 
 
 def defaults(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -63,6 +68,19 @@ def local_cores(master: str | None, cores_here: int) -> int | None:
     if match is None:
         return None
     return cores_here if match[1] == "*" else int(match[1])
+
+
+def has_our_commit(user_conf: Mapping[str, str]) -> bool:
+    """Whether commits follow behind the query, over the provider that they need."""
+    return (
+        user_conf.get(plugin.COMMIT_MODE.name) != "sync"
+        and user_conf.get(PROVIDER_KEY, PROVIDER) in PROVIDERS
+    )
+
+
+def makes_switches(user_conf: Mapping[str, str]) -> bool:
+    """Whether settings of Spark's own that shorten a batch are to be made."""
+    return user_conf.get(plugin.BATCH_SWITCHES.name, "true").lower() != "false"
 
 
 def appended(before: str | None, item: str) -> str:

@@ -26,7 +26,7 @@ KIND_OF_CODE = {
         (
             *("busy", "too_slow", "stopping", "storage_full", "unreachable", "store_unavailable"),
             *("state_lost", "run_ended", "local_space", "release_late", "commit_late"),
-            *("commit_stopped", "commit_stalled", "commit_failed", "commit_died"),
+            *("commit_stopped", "commit_stalled", "commit_failed", "commit_died", "appends_lost"),
         ),
         "TryAgain",
     ),
@@ -39,6 +39,7 @@ KIND_OF_CODE = {
             *("already_marked", "unknown_entries", "entry_too_large", "request_too_large"),
             *("unknown_option", "no_stream", "bad_key", "bad_position", "no_server"),
             *("two_queries", "provider_overridden", "no_plugin", "no_file_manager", "bad_setting"),
+            *("cache_too_large", "no_direct_reads", "no_device", "no_gpu"),
             *("local_folder", "other_spark", "wrong_protocol", "gapped_batches", "bad_terms"),
         ),
         "BadCall",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from penstock.admission.estimate.cost import BatchCost, Predicted
-from penstock.admission.estimate.line import FittedLine, Line
-from penstock.admission.estimate.quantile import RecentValues
+from penstock.fit.line import FittedLine, Line
+from penstock.fit.quantile import RecentValues
 
 HIGH = 0.97
 """The quantile of `ms_high`: of longer ones only the oldest rows are late."""

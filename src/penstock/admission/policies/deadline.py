@@ -20,7 +20,7 @@ from penstock.admission.decision import Cut, Decision, Wait
 from penstock.admission.forecast import ANSWER_MS, Forecast, forecast, time_growth
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
-from penstock.admission.size import BatchSize, batch_size, unsustainable_rate
+from penstock.admission.size import BatchSize, batch_size, uncounted_size, unsustainable_rate
 
 MOMENT_MS = 1.0
 """A wait shorter than this is none."""
@@ -42,10 +42,10 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
         reason = "more waits than a batch may hold, so nothing is gained by waiting"
         return cut_now(book, offer, load, left_ms, waiting_ms, reason)
     wait_ms = spare_ms / (1.0 + time_growth(book, offer))
-    if offer.is_first and wait_ms < (between_ms := book.ours.between_ms()):
+    if offer.is_first and wait_ms < (unasked_ms := book.unasked_high_ms()):
         reason = (
             f"{left_ms:.0f} ms are left, {expected.ms_high:.0f} may be needed, and a batch without "
-            f"data, which Spark may run now, would take {between_ms:.0f}"
+            f"data, which Spark may run now, would take {unasked_ms:.0f}"
         )
         return cut_now(book, offer, load, left_ms, waiting_ms, reason)
     return planned(offer, now_ms + wait_ms, now_ms + left_ms, expected, left_ms)
@@ -68,6 +68,8 @@ def cut_now(
 ) -> Cut:
     """The cut of as much as can be in time, with the forecast for just that much."""
     size = BatchSize() if offer.must_cut else size_within(book, offer, load, left_ms, waiting_ms)
+    if not size.is_full and not offer.must_cut:
+        size = uncounted_size(book, offer)
     rows, size_bytes = part_of(offer, size)
     expected = forecast(book, rows, size_bytes, offer.cores, waiting_ms)
     sentences = (reason, size.reason, unsustainable_rate(book, offer))

@@ -47,9 +47,13 @@ async def admit_batch(request: web.Request) -> web.Response:
 
 async def explain_query(request: web.Request) -> web.Response:
     """`GET /v1/queries/Q/admission`: a query's last decisions and figures; Q may be its name."""
-    runner = gateway_of(request).batch_admission
-    kept = runner.books.named(request.match_info["query"])
-    return json_answer(explain(kept.book, runner.now_ms()))
+    gateway = gateway_of(request)
+    runner = gateway.batch_admission
+    kept, now_ms = runner.books.named(request.match_info["query"]), runner.now_ms()
+    devices = gateway.planner.explain(kept.book.query, now_ms)
+    explained = explain(kept.book, now_ms)
+    notes = kept.plan_notes()
+    return json_answer(msgspec.structs.replace(explained, devices=devices, plan_notes=notes))
 
 
 async def set_deadline(request: web.Request) -> web.Response:
@@ -69,7 +73,7 @@ async def metrics(request: web.Request) -> web.Response:
     """`GET /v1/metrics`: the figures of every query, as Prometheus reads them."""
     runner = gateway_of(request).batch_admission
     now_ms = runner.now_ms()
-    text = metrics_text(runner.books.running(now_ms), now_ms)
+    text = metrics_text(runner.books.shown(now_ms), now_ms)
     return web.Response(text=text, content_type="text/plain", charset="utf-8")
 
 
@@ -88,6 +92,8 @@ def _question(body: BatchAdmissionBody, wait_s: float) -> BatchQuestion:
         tuple(body.reports),
         body.schedule,
         wait_s,
+        body.pipeline,
+        tuple(body.plan_notes),
     )
 
 
@@ -156,4 +162,5 @@ def _answered(answer: BatchAnswer, server: str) -> BatchAdmission:
         answer.reason,
         answer.policy,
         answer.deadline_ms,
+        answer.plan,
     )

@@ -8,7 +8,8 @@ from typing import Any
 from aiohttp import web
 
 from penstock.gateway.context import Gateway, gateway_of
-from penstock.gateway.encode import json_answer, json_bytes_answer
+from penstock.gateway.encode import json_answer
+from penstock.gateway.json_pages import json_list, json_page
 from penstock.gateway.parse import json_of, marker_of, number_in, query_in_path, short_text
 from penstock.log.decide.need import need_query
 from penstock.log.operations import (
@@ -25,6 +26,7 @@ from penstock.model.ids import BatchId, Instance, QueryId
 from penstock.model.requests import InstanceBody, MarkerBody, ResetBody
 
 MARKERS_MAX = 1_000
+"""In one answer, and `page_bytes` of them, but one at least."""
 
 
 async def take_over(request: web.Request) -> web.Response:
@@ -55,10 +57,9 @@ def _mark(query: QueryId, body: bytes) -> Mark:
     return Mark(marker_of(query, marked), copied)
 
 
-async def list_queries(request: web.Request) -> web.Response:
+async def list_queries(request: web.Request) -> web.StreamResponse:
     """`GET /v1/queries`."""
-    body = await gateway_of(request).look_up_json(lambda view: {"queries": query_list(view)})
-    return json_bytes_answer(body)
+    return await json_list(request, lambda view: {"queries": query_list(view)})
 
 
 async def get_query(request: web.Request) -> web.Response:
@@ -66,13 +67,11 @@ async def get_query(request: web.Request) -> web.Response:
     return json_answer(gateway_of(request).read(need_query, query_in_path(request)))
 
 
-async def list_markers(request: web.Request) -> web.Response:
+async def list_markers(request: web.Request) -> web.StreamResponse:
     """`GET /v1/queries/Q/markers`: the task log, as far as it says what was committed."""
     after = number_in(request, "after_batch")
     first = BatchId(0 if after is None else after + 1)
-    query = query_in_path(request)
-    body = await gateway_of(request).look_up_json(marker_list, query, first, MARKERS_MAX)
-    return json_bytes_answer(body)
+    return await json_page(request, marker_list, query_in_path(request), first, MARKERS_MAX)
 
 
 async def reset_query(request: web.Request) -> web.Response:

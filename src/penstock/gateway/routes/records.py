@@ -6,7 +6,8 @@ from aiohttp import web
 
 from penstock.errors import BadCall
 from penstock.gateway.context import gateway_of
-from penstock.gateway.encode import json_answer, sent
+from penstock.gateway.encode import json_answer
+from penstock.gateway.json_pages import json_page
 from penstock.gateway.parse import bad_request, number_in, short_text
 from penstock.log.decide.records import OWN_TAGS
 from penstock.log.operations import AppendRecord, Trimmed, TrimTag
@@ -68,11 +69,7 @@ async def list_records(request: web.Request) -> web.StreamResponse:
     few = gateway.read(record_page, tag, after, FEW_RECORDS, FEW_BYTES, records_min=0)
     if not few.more:
         return json_answer(few)
-    size = gateway.page_memory.page_bytes(gateway.settings.page_bytes)
-    with gateway.page_memory.held(size) as room:
-        body = await gateway.look_up_json(record_page, tag, after, RECORDS_MAX, size)
-        room.resize(len(body))
-        return await sent(request, body, "application/json")
+    return await json_page(request, record_page, tag, after, RECORDS_MAX)
 
 
 def _tag_in(request: web.Request) -> str:

@@ -7,7 +7,8 @@ from aiohttp import web
 
 from penstock.errors import BadCall
 from penstock.gateway.context import gateway_of
-from penstock.gateway.encode import json_answer, json_bytes_answer
+from penstock.gateway.encode import json_answer
+from penstock.gateway.json_pages import json_list
 from penstock.gateway.parse import bad_request, json_of, number_in, stream_in_path
 from penstock.log.operations import (
     AlterStream,
@@ -19,6 +20,7 @@ from penstock.log.operations import (
 )
 from penstock.log.reading.descriptions import NAMED_POSITIONS, describe_stream, stream_list
 from penstock.log.reading.visible import position_at_time
+from penstock.log.retention.trim_step import trim_step
 from penstock.log.state import Retention, StreamRecord
 from penstock.model.answers import Deleted, Position
 from penstock.model.ids import Lsn, StreamName
@@ -27,10 +29,9 @@ from penstock.model.routing import check_key
 from penstock.model.schema import added, canonical, from_base64, schema_of
 
 
-async def list_streams(request: web.Request) -> web.Response:
+async def list_streams(request: web.Request) -> web.StreamResponse:
     """`GET /v1/streams`."""
-    gateway = gateway_of(request)
-    return json_bytes_answer(await gateway.look_up_json(stream_list, gateway.schemas))
+    return await json_list(request, stream_list, gateway_of(request).schemas)
 
 
 async def get_stream(request: web.Request) -> web.Response:
@@ -128,14 +129,23 @@ async def delete_stream(request: web.Request) -> web.Response:
 
 
 async def trim_stream(request: web.Request) -> web.Response:
-    """`POST /v1/streams/S/trim`: now, up to a position; refused if somebody needs more."""
+    """`POST /v1/streams/S/trim`: now, up to a position; refused if somebody needs more. Others
+    append between two steps."""
     gateway = gateway_of(request)
     stream = gateway.stream(stream_in_path(request))
     until = Lsn((await gateway.json_body(request, TrimBody)).until)
     away_ms = gateway.settings.consumer_away_ms_max
     now_ms = gateway.read(gateway.collector.now_ms)
-    trimmed: Trimmed = await gateway.run(TrimStream(stream.name, until, away_ms, now_ms=now_ms))
-    return json_answer(trimmed)
+    whole = TrimStream(stream.name, until, away_ms, now_ms=now_ms)
+    entries = size = 0
+    is_done = False
+    while not is_done:
+        step, is_done = await gateway.look_up(
+            gateway.read, trim_step, whole, gateway.settings.trim_entries_max
+        )
+        trimmed: Trimmed = await gateway.run(step)
+        entries, size = entries + trimmed.entries, size + trimmed.payload_bytes
+    return json_answer(Trimmed(trimmed.until, entries, size))
 
 
 async def find_position(request: web.Request) -> web.Response:

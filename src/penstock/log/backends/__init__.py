@@ -1,1 +1,1 @@
-"""Where the log lives: in a folder of this machine, or in JetStream."""
+"""Backends of the log: in a folder of this machine, or in JetStream."""

@@ -1,4 +1,4 @@
-"""What runs behind and is waited for by others must not end with one fault."""
+"""Background threads that others wait for, which must not end with one fault."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOG = logging.getLogger("penstock.log")
 
 
 @contextmanager
-def going_on(what: str) -> Iterator[None]:
+def going_on(task_name: str) -> Iterator[None]:
     """Say that `what` failed, in the log and with its trace, and go on behind the `with`.
 
     For one turn of a thread or task that has more turns to take. Whoever waits for what failed
@@ -23,6 +23,6 @@ def going_on(what: str) -> Iterator[None]:
     except Exception as error:
         _LOG.error(
             "%s failed, and goes on with what comes next: %s: %s",
-            what, type(error).__name__, error,
+            task_name, type(error).__name__, error,
             exc_info=None if isinstance(error, PenstockError) else error,
         )  # fmt: skip

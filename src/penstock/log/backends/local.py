@@ -1,4 +1,4 @@
-"""What every log has on this machine: a folder with a store that readers look into."""
+"""The part that every log has on this machine: a folder with a store that readers look into."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import lmdb
 
 from penstock.clock import Clock
 from penstock.log.backends.keep_running import going_on
-from penstock.log.backends.outcomes import News, OnMarked, OnVisible
+from penstock.log.backends.outcomes import Given, News, OnMarked, OnVisible, as_given
 from penstock.log.operations import Operation
-from penstock.log.reading.subscription import Subscription, Subscriptions
+from penstock.log.reading.subscription import OnNews, Subscription, Subscriptions
 from penstock.log.store.folder import Folder
 from penstock.log.store.layout import Tables
 from penstock.log.store.repair import Cut
@@ -53,6 +53,12 @@ class LocalLog(ABC):
         """Queue operations that come together; a log that writes in groups makes them one."""
         return [self.submit(operation) for operation in operations]
 
+    def submit_early(self, operations: Sequence[Operation]) -> list[Future[Given]]:
+        """Queue appends that come together and may be answered before they are durable, where the
+        log does that and they allow it. Each answer says whether it was: then what was appended may
+        yet be lost, and a marker that names it must name the start that answered."""
+        return [as_given(future) for future in self.submit_together(operations)]
+
     @abstractmethod
     def close(self) -> None:
         """Finish what is queued, then release the folder."""
@@ -60,7 +66,7 @@ class LocalLog(ABC):
     @property
     @abstractmethod
     def about(self) -> str:
-        """What keeps the log and what durable means there, in a sentence for the operator."""
+        """The keeper of the log and what durable means there, in a sentence for the operator."""
 
     def run(self, operation: Operation) -> Any:
         """Submit and wait."""
@@ -76,9 +82,11 @@ class LocalLog(ABC):
         """Write a copy of the store, as it is at one moment, to an open file; appends go on."""
         self._env.copyfd(file)
 
-    def subscribe(self, tags: Iterable[str], after: Lsn = BEFORE_ALL) -> Subscription:
-        """Entries with any of the tags after a place, as they come."""
-        return self._subscriptions.subscribe(tags, after)
+    def subscribe(
+        self, tags: Iterable[str], after: Lsn = BEFORE_ALL, on_news: OnNews | None = None
+    ) -> Subscription:
+        """Entries with any of the tags after a place, as they come; see `Subscription`."""
+        return self._subscriptions.subscribe(tags, after, on_news)
 
     def on_visible(self, listener: OnVisible) -> None:
         """Call `listener` from the writer's thread with the streams that show something new."""
@@ -93,6 +101,8 @@ class LocalLog(ABC):
 
         It does not fail: what was written is to be answered, whoever cannot be told of it.
         """
+        if news.settles_any:
+            self._subscriptions.wake_all()
         self._subscriptions.notify(news.tags, news.last)
         if news.streams:
             streams = frozenset(news.streams)

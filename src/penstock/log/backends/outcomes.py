@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import lmdb
 
@@ -25,7 +25,7 @@ OnMarked = Callable[[QueryId, bytes], None]
 
 
 class News:
-    """What a transaction has changed, for those who wait for it."""
+    """The changes of a transaction, for those who wait for it."""
 
     def __init__(self) -> None:
         self.changed = False
@@ -33,7 +33,26 @@ class News:
         """The last place that the transaction has filled."""
         self.streams: set[StreamName] = set()
         self.tags: set[str] = set()
+        self.settles_any = False
+        """A place has settled whose entry may have had any tag."""
         self.markers: list[tuple[QueryId, bytes]] = []
+
+    def take(self, other: News) -> None:
+        """Take in what a part of the transaction has changed."""
+        self.changed = self.changed or other.changed
+        self.last = max(self.last, other.last)
+        self.streams |= other.streams
+        self.tags |= other.tags
+        self.settles_any = self.settles_any or other.settles_any
+        self.markers += other.markers
+
+    def settle(self, tag: str | None) -> None:
+        """A wait at a place has come to its end, an entry or none: who reads entries with the
+        tag, or with any if it is not known, may read past the place."""
+        if tag is None:
+            self.settles_any = True
+        else:
+            self.tags.add(tag)
 
     def add(self, plan: Plan) -> None:
         self.changed = True
@@ -51,6 +70,29 @@ def unanswered() -> Future[Any]:
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
+
+
+class Given(NamedTuple):
+    """The answer to what may be answered early; `start`: it was, by this start of the log."""
+
+    answer: Any
+    start: int | None
+
+
+def as_given(durable: Future[Any]) -> Future[Given]:
+    """The answer to an operation that is answered when it is durable, in the form of those that may
+    be answered early."""
+    given: Future[Given] = unanswered()
+
+    def answered(done: Future[Any]) -> None:
+        refusal = done.exception()
+        if refusal is not None:
+            given.set_exception(refusal)
+        else:
+            given.set_result(Given(done.result(), None))
+
+    durable.add_done_callback(answered)
+    return given
 
 
 def decided(operation: Operation, view: StoreView) -> Plan | PenstockError:

@@ -61,6 +61,6 @@ DECISIONS: dict[type[Any], Callable[[Any, View], Plan]] = {
 
 
 def decide(operation: op.Operation, view: View) -> Plan:
-    """What `operation` changes in the state seen through `view`, or the refusal raised."""
+    """The plan of `operation` in the state seen through `view`, or the refusal raised."""
     check_names(operation, view)
     return DECISIONS[type(operation)](operation, view)

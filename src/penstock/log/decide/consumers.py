@@ -79,7 +79,7 @@ def _moved(operation: MovePosition, move: Move, view: View) -> ConsumerRecord:
 
 
 def decide_forget(operation: ForgetConsumer, view: View) -> Plan:
-    """The streams it was in, in one step; `unknown_consumer` if there are none."""
+    """The streams of a consumer, in one step; `unknown_consumer` if there are none."""
     streams = [
         each.stream
         for each in view.consumers()

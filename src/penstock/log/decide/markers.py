@@ -12,6 +12,7 @@ from penstock.log.decide.need import need_stream
 from penstock.log.decide.origins import origin_of_marker
 from penstock.log.decide.rows import show
 from penstock.log.decide.snapshots import keep_snapshots
+from penstock.log.decide.starts import check_starts
 from penstock.log.operations import Mark
 from penstock.log.plan import Plan, Removal, Showing
 from penstock.log.state import MarkerRef, QueryRecord
@@ -26,10 +27,11 @@ def decide_marker(operation: Mark, view: View) -> Plan:
     1. the fence: only the current instance may mark, whatever else is true;
     2. the batch is marked already: the same marker gets the same answer, another is refused;
     3. a later batch is marked: refused, because batches are marked in order;
-    4. every entry named is there, carries this marker's stamp and is named once;
-    5. every checkpoint file named is there and of this batch and instance, and every snapshot is
+    4. places that were answered early are still those of the start that answered: refused if not;
+    5. every entry named is there, carries this marker's stamp and is named once;
+    6. every checkpoint file named is there and of this batch and instance, and every snapshot is
        whole and newer than the one before it;
-    6. the marker entry, and with it everything it names becomes visible, as old as the oldest row
+    7. the marker entry, and with it everything it names becomes visible, as old as the oldest row
        that the batch read.
     """
     marker = operation.marker
@@ -46,6 +48,7 @@ def decide_marker(operation: Mark, view: View) -> Plan:
         raise _already_marked(
             marker, f"batch {record.marker.batch} is marked at {record.marker.lsn}"
         )
+    check_starts(marker, view)
     heads = _named_entries(marker, view)
     check_files(marker, view)
     kept = keep_snapshots(marker, view)

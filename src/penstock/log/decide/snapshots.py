@@ -32,7 +32,7 @@ from penstock.model.marker import Marker, Snapshot
 
 @dataclass(frozen=True)
 class Kept:
-    """What a marker changes about the stores of its query."""
+    """The changes of a marker to the stores of its query."""
 
     stores: tuple[StoreRecord, ...] = ()
     named: tuple[Lsn, ...] = ()

@@ -190,7 +190,7 @@ def _users(stream: StreamRecord, view: View) -> list[str]:
 
 
 def decide_sweep(operation: SweepStream, view: View) -> Plan:
-    """What a deleted stream has left, oldest first; the last step forgets the stream itself."""
+    """Entries that a deleted stream has left, oldest first; the last step forgets the stream."""
     left = view.deleted(operation.stream_id)
     if left is None:
         return Plan(Trimmed(0))

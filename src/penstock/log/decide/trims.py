@@ -43,9 +43,23 @@ def decide_trim_stream(operation: TrimStream, view: View) -> Plan:
     """
     stream = need_stream(view, operation.stream)
     point = view.trimmed(stream_point(stream.name))
+    last = last_trimmed(operation, view)
+    if last is None:
+        return Plan(Trimmed(point))
+    removal, entries = _stream_removal(view, stream, point, last, operation.forget)
+    base = view.commit_at(stream, point)
+    size = last.bytes_total - (base.bytes_total if base is not None else 0)
+    return Plan(Trimmed(last.lsn, entries, size), removal=removal)
+
+
+def last_trimmed(operation: TrimStream, view: View) -> Commit | None:
+    """The last commit whose rows a trim removes; None: it removes none. Refused if somebody still
+    needs them."""
+    stream = need_stream(view, operation.stream)
+    point = view.trimmed(stream_point(stream.name))
     last = view.commit_at(stream, operation.until)
     if last is None or last.lsn <= point:
-        return Plan(Trimmed(point))
+        return None
     now_ms = view.now_ms if operation.now_ms is None else min(view.now_ms, operation.now_ms)
     held = least_needed(holders(view, stream.name), now_ms, operation.away_ms)
     if held is not None and max(held.position, point) < last.lsn:
@@ -55,10 +69,7 @@ def decide_trim_stream(operation: TrimStream, view: View) -> Plan:
             code="still_needed",
             status=409,
         )
-    removal, entries = _stream_removal(view, stream, point, last, operation.forget)
-    base = view.commit_at(stream, point)
-    size = last.bytes_total - (base.bytes_total if base is not None else 0)
-    return Plan(Trimmed(last.lsn, entries, size), removal=removal)
+    return last
 
 
 def least_needed(readers: Iterable[Holder], now_ms: int, away_ms: int) -> Holder | None:
@@ -197,7 +208,7 @@ def decide_trim_tag(operation: TrimTag, view: View) -> Plan:
 
 
 def decide_reclaim(operation: Reclaim, view: View) -> Plan:
-    """Those of the entries named that wait in vain; the others are left without a word."""
+    """The entries among those named that wait in vain; the others are left without a word."""
     asked = set(operation.entries)
     gone = []
     size = 0

@@ -56,7 +56,7 @@ Verdict = Committed | Discarded | Recall
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How much a reader remembers, and what it does beyond that.
+    """The most a reader remembers, and what it does beyond that.
 
     `unknown_bytes_max`: further payloads are read again when their marker comes. `unknown_max`:
     the producer with the most entries is set aside, and read again when its marker comes.
@@ -73,7 +73,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """Where a reader goes on after a restart: feed the log from `first` on.
+    """The place at which a reader goes on after a restart: feed the log from `first` on.
 
     What commits up to `position` gave out is not given out again. Keep it in one step with what
     was done with the verdicts. `first` stays where a producer left entries without a marker; take
@@ -117,7 +117,7 @@ class Classifier:
 
     @property
     def unknown(self) -> int:
-        """How many entries are held."""
+        """The number of entries held."""
         return self._count
 
     @property
@@ -127,17 +127,18 @@ class Classifier:
 
     @property
     def producers(self) -> int:
-        """How many producers are remembered, both those that mark and those that do not."""
+        """The number of producers remembered, both those that mark and those that do not."""
         return len(self._lines) + len(self._repeats)
 
     def saved(self) -> Saved:
-        """Where to go on after what was given out so far."""
+        """The place to go on from after what was given out so far."""
         lines = chain(self._lines.values(), self._away.values())
         waiting = [line.first for line in lines if line.first is not None]
         return Saved(self._given, min(waiting, default=self._next), self._repeats.saved())
 
     def feed(self, fact: Fact) -> list[Verdict]:
-        """What is known now that was not before. A `Recall` must be answered before the next."""
+        """The verdicts that are known now and were not before. A `Recall` must be answered before
+        the next."""
         if fact.lsn < self._next or self._asked is not None:
             raise Bug(
                 f"the entry {fact.lsn} was fed out of order; the next is {self._next} or later"
@@ -213,7 +214,7 @@ class Classifier:
         self._count += 1
         self._bytes += _size(fact)
         if self._count > self._bounds.unknown_max:
-            fullest = max(self._lines.values(), key=lambda one: len(one.held))
+            fullest = max(self._lines.values(), key=lambda each: len(each.held))
             fullest.aside = fullest.first
             self._release(fullest)
 
@@ -234,8 +235,8 @@ class Classifier:
         if line.aside is not None:
             self._asked = Recall(fact, line.aside)
             return [*verdicts, self._asked]
-        found = list(line.held.values())
-        return verdicts + self._settle(line, fact, found)
+        entries = list(line.held.values())
+        return verdicts + self._settle(line, fact, entries)
 
     def recall(self, asked: Recall, facts: Iterable[Fact]) -> list[Verdict]:
         """Answer a `Recall` with what was read again, from its `first` up to its marker."""
@@ -254,13 +255,13 @@ class Classifier:
         )
         return self._settle(line, asked.marks, again)
 
-    def _settle(self, line: _Line, marks: Marks, found: Iterable[Raw]) -> list[Verdict]:
+    def _settle(self, line: _Line, marks: Marks, entries: Iterable[Raw]) -> list[Verdict]:
         """Commit and discard what the marker decides on, and hold the rest."""
         committed: dict[int, Raw] = {}
         discarded: list[Verdict] = []
         rest: list[Raw] = []
         names = None if marks.names is None else {lsn: n for n, lsn in enumerate(marks.names)}
-        for raw in found:
+        for raw in entries:
             if raw.number > marks.through:
                 rest.append(raw)
                 continue

@@ -1,4 +1,4 @@
-"""What an entry says to a reader of the raw log, whatever kind of writer appended it.
+"""The facts that an entry tells a reader of the raw log, whatever kind of writer appended it.
 
 Batches of queries and spans of tasks come to the same four facts: an entry commits itself, waits
 for a marker, is a marker, or is a take-over.
@@ -70,7 +70,7 @@ Fact = Plain | Raw | Marks | Takes
 
 
 def fact_of(entry: Entry) -> Fact | None:
-    """What the entry says; None for one that is no business of readers, such as a file."""
+    """The fact an entry tells; None for one that is no business of readers, such as a file."""
     head, payload = entry.head, entry.payload
     match head.kind:
         case "rows":

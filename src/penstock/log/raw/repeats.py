@@ -51,20 +51,20 @@ class Duplicates:
     def is_repeat(self, producer: str, seq: int, arrived_at_ms: int) -> bool:
         """Whether an entry of the producer was seen before; if not, it is from now on."""
         self._pass_time(arrived_at_ms)
-        there = self._seen.get(producer)
-        if there is None:
+        seen = self._seen.get(producer)
+        if seen is None:
             self._check_room(producer)
             self._keep(producer, seq, 0)
             return False
-        below = int(there.below, 16)
-        if seq > there.last:
-            ahead = min(seq - there.last, RECORD_WINDOW + 1)
+        below = int(seen.below, 16)
+        if seq > seen.last:
+            ahead = min(seq - seen.last, RECORD_WINDOW + 1)
             self._keep(producer, seq, (below << 1 | 1) << (ahead - 1) & _BITS)
             return False
-        bit = 1 << (there.last - seq - 1) if 0 < there.last - seq <= RECORD_WINDOW else 0
+        bit = 1 << (seen.last - seq - 1) if 0 < seen.last - seq <= RECORD_WINDOW else 0
         if bit == 0 or below & bit:
             return True  # below the window the log itself appends nothing
-        self._keep(producer, there.last, below | bit)
+        self._keep(producer, seen.last, below | bit)
         return False
 
     def _keep(self, producer: str, last: int, below: int) -> None:
@@ -81,14 +81,14 @@ class Duplicates:
             )
 
     def saved(self) -> tuple[Seen, ...]:
-        """What a filter that goes on from here must be given."""
+        """The state that a filter which goes on from here must be given."""
         return tuple(
-            Seen(one.producer, one.last, one.at_ms - self._now_ms, one.below)
-            for one in self._seen.values()
+            Seen(seen.producer, seen.last, seen.at_ms - self._now_ms, seen.below)
+            for seen in self._seen.values()
         )
 
     def restore(self, saved: tuple[Seen, ...]) -> None:
-        self._seen = OrderedDict((one.producer, one) for one in saved)
+        self._seen = OrderedDict((seen.producer, seen) for seen in saved)
         self._now_ms, self._log_ms = 0, None
 
     def _pass_time(self, arrived_at_ms: int) -> None:

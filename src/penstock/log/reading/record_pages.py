@@ -40,7 +40,7 @@ def record_page(
 
 
 def trim_bound(view: StoreView, tag: str, until: Lsn, count_max: int) -> tuple[Lsn, bool]:
-    """Up to where one call trims a tag that is to be trimmed so far, and whether that is less."""
+    """The place up to which one call trims a tag that may go to `until`; whether more is left."""
     lsns = list(islice(view.tagged(tag), count_max + 1))
     has_more = len(lsns) > count_max and lsns[-1] <= until
     return (lsns[-2] if has_more else until), has_more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 import msgspec
@@ -10,6 +11,7 @@ from penstock.errors import BadCall
 from penstock.log.decide.need import need_query
 from penstock.log.state import StoreRecord
 from penstock.log.store import layout
+from penstock.log.store.layout import Buffer
 from penstock.log.store.view import StoreView
 from penstock.model.answers import (
     ChangeLog,
@@ -20,13 +22,17 @@ from penstock.model.answers import (
     StoredState,
 )
 from penstock.model.ids import BatchId, Lsn, QueryId, change_log_store
-from penstock.model.marker import Marker
+from penstock.model.marker import FileRef, Marker
+
+CHANGE_BYTES = 64
+"""About what an answer says of a file beside its path."""
 
 
 def checkpoint_of(
-    view: StoreView, query: QueryId, after: BatchId | None, markers_max: int
+    view: StoreView, query: QueryId, after: BatchId | None, markers_max: int, bytes_max: int
 ) -> Checkpoint:
-    """What follows batch `after` (all without it), and the offsets of the first unmarked batch.
+    """The files after batch `after` (all without it), and the offsets of the first unmarked batch:
+    markers of about `bytes_max`, but one at least.
 
     Refused as `trimmed` if markers between are gone: a location that lacks them cannot be brought
     up any more.
@@ -41,26 +47,34 @@ def checkpoint_of(
             code="trimmed",
             status=410,
         )
-    lsns = list(islice(view.marks(query, first), markers_max + 1))
+    markers: list[MarkedBatch] = []
+    size, has_more = 0, False
+    for lsn in view.marks(query, first):
+        payload = view.payload(lsn)
+        size += len(payload)
+        has_more = bool(markers) and (len(markers) >= markers_max or size > bytes_max)
+        if has_more:
+            break
+        markers.append(_marker(payload, lsn))
     unmarked = BatchId(0 if record.marker is None else record.marker.batch + 1)
     return Checkpoint(
-        tuple(_marker(view, lsn) for lsn in lsns[:markers_max]),
-        len(lsns) > markers_max,
+        tuple(markers),
+        has_more,
         _offsets(view, query, unmarked),
     )
 
 
-def _marker(view: StoreView, lsn: Lsn) -> MarkedBatch:
-    marker = msgspec.json.decode(view.payload(lsn), type=Marker)
+def _marker(payload: Buffer, lsn: Lsn) -> MarkedBatch:
+    marker = msgspec.json.decode(payload, type=Marker)
     offsets = None if marker.offsets is msgspec.UNSET else marker.offsets
     return MarkedBatch(lsn, marker.batch, marker.instance, marker.commit, marker.files, offsets)
 
 
 def _offsets(view: StoreView, query: QueryId, first: BatchId) -> RecordedOffsets | None:
-    found = view.first_offsets(query, first)
-    if found is None:
+    offsets = view.first_offsets(query, first)
+    if offsets is None:
         return None
-    batch, lsn = found
+    batch, lsn = offsets
     head = view.head(lsn)
     if head is None or head.instance is None:
         raise layout.damaged(lsn, "an index names it as recorded offsets and it is none")
@@ -83,22 +97,63 @@ def file_bytes(view: StoreView, query: QueryId, lsn: Lsn) -> bytes:
     return bytes(view.payload(lsn))
 
 
-def state_of(view: StoreView, query: QueryId, after: str, stores_max: int) -> StateInLog:
-    """The stores whose folders come after `after`. The task log is read from the oldest of their
-    snapshots on, never from its beginning."""
+def state_of(
+    view: StoreView, query: QueryId, after: str, stores_max: int, bytes_max: int
+) -> StateInLog:
+    """The stores whose folders come after `after`, of about `bytes_max` in the answer, but one at
+    least. The task log is read from the oldest of their snapshots on, never from its beginning."""
     need_query(view, query)
-    found = list(islice((s for s in view.stores(query) if s.folder > after), stores_max + 1))
-    page = {each.folder: each for each in found[:stores_max]}
-    changes: dict[str, list[ChangeLog]] = {folder: [] for folder in page}
-    first = min((each.needs_from for each in page.values()), default=None)
-    for lsn in view.marks(query, first) if first is not None else ():
+    stores = list(islice((s for s in view.stores(query) if s.folder > after), stores_max + 1))
+    page = _StatePage(stores[:stores_max], bytes_max)
+    for lsn in view.marks(query, page.needs_from) if stores else ():
         marker = msgspec.json.decode(view.payload(lsn), type=Marker)
         for file in marker.files:
-            folder = change_log_store(file.path)
-            if folder in page and marker.batch >= page[folder].needs_from:
-                changes[folder].append(ChangeLog(file.path, file.entry, marker.batch))
-    stores = tuple(_stored(each, tuple(changes[each.folder])) for each in page.values())
-    return StateInLog(stores, len(found) > stores_max)
+            page.add(file, marker.batch)
+    answered = page.answer()
+    return StateInLog(answered, len(answered) < len(stores))
+
+
+class _StatePage:
+    """A page of stores, in order, of which the last ones go to the next page when it is full."""
+
+    def __init__(self, stores: Sequence[StoreRecord], bytes_max: int) -> None:
+        self._stores = {each.folder: each for each in stores}
+        self._bytes = {each.folder: _store_bytes(each) for each in stores}
+        self._changes: dict[str, list[ChangeLog]] = {each.folder: [] for each in stores}
+        self._bytes_max = bytes_max
+        self._total = sum(self._bytes.values())
+        self._cut()
+
+    @property
+    def needs_from(self) -> BatchId:
+        return min(each.needs_from for each in self._stores.values())
+
+    def add(self, file: FileRef, batch: BatchId) -> None:
+        folder = change_log_store(file.path)
+        store = self._stores.get(folder) if folder is not None else None
+        if store is not None and batch >= store.needs_from:
+            size = len(file.path) + CHANGE_BYTES
+            self._changes[store.folder].append(ChangeLog(file.path, file.entry, batch))
+            self._bytes[store.folder] += size
+            self._total += size
+            self._cut()
+
+    def _cut(self) -> None:
+        while self._total > self._bytes_max and len(self._stores) > 1:
+            folder, _ = self._stores.popitem()
+            self._total -= self._bytes.pop(folder)
+            del self._changes[folder]
+
+    def answer(self) -> tuple[StoredState, ...]:
+        return tuple(
+            _stored(each, tuple(self._changes[each.folder])) for each in self._stores.values()
+        )
+
+
+def _store_bytes(store: StoreRecord) -> int:
+    """Bytes of a store in an answer, about, without its change logs."""
+    files = (len(each.path) + CHANGE_BYTES + 12 * len(each.entries) for each in store.files)
+    return len(store.folder) + CHANGE_BYTES + sum(files)
 
 
 def _stored(store: StoreRecord, changes: tuple[ChangeLog, ...]) -> StoredState:

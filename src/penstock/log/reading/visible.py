@@ -23,7 +23,7 @@ from penstock.model.marker import Marker
 
 @dataclass(frozen=True)
 class Cursor:
-    """Where the next page begins: the `index`-th entry that commit `commit` makes visible."""
+    """The beginning of the next page: the `index`-th entry that commit `commit` makes visible."""
 
     commit: Lsn
     index: int
@@ -90,7 +90,7 @@ def position_at(view: StoreView, stream: StreamRecord, time_ms: int) -> Lsn:
 
 
 def position_at_time(view: StoreView, stream: StreamName, time_ms: int) -> Lsn:
-    """As `position_at`, for a stream by its name."""
+    """Find what `position_at` does, for a stream by its name."""
     return position_at(view, need_stream(view, stream), time_ms)
 
 
@@ -116,25 +116,19 @@ def position_keeping(view: StoreView, stream: StreamRecord, bytes_min: int) -> L
     return end.lsn if end is not None else start
 
 
-def markers_from(view: StoreView, query: QueryId, first: BatchId) -> Iterator[MarkerLine]:
-    """The markers of a query from batch `first` on, in order."""
-    for lsn in view.marks(query, first):
-        head = view.head(lsn)
-        if head is None:
-            raise layout.damaged(lsn, "an index names it and it is not there")
-        marker = msgspec.json.decode(view.payload(lsn), type=Marker)
-        heads = (view.head(entry) for write in marker.writes for entry in write.entries)
-        rows = sum(entry.rows for entry in heads if entry is not None)
-        yield MarkerLine(
-            lsn,
-            marker.batch,
-            marker.instance,
-            head.arrived_at_ms,
-            marker.positions,
-            marker.mode,
-            rows,
-            _origin_of(view, lsn, marker),
-        )
+def _marker_line(view: StoreView, lsn: Lsn, arrived_at_ms: int) -> MarkerLine:
+    marker = msgspec.json.decode(view.payload(lsn), type=Marker)
+    heads = (view.head(entry) for write in marker.writes for entry in write.entries)
+    return MarkerLine(
+        lsn,
+        marker.batch,
+        marker.instance,
+        arrived_at_ms,
+        marker.positions,
+        marker.mode,
+        sum(entry.rows for entry in heads if entry is not None),
+        _origin_of(view, lsn, marker),
+    )
 
 
 def _origin_of(view: StoreView, lsn: Lsn, marker: Marker) -> int | None:
@@ -147,9 +141,22 @@ def _origin_of(view: StoreView, lsn: Lsn, marker: Marker) -> int | None:
     return None
 
 
-def marker_list(view: StoreView, query: QueryId, first: BatchId, markers_max: int) -> MarkerList:
-    """The first markers of a query from batch `first` on."""
-    return MarkerList(tuple(islice(markers_from(view, query, first), markers_max)))
+def marker_list(
+    view: StoreView, query: QueryId, first: BatchId, markers_max: int, bytes_max: int
+) -> MarkerList:
+    """The first markers of a query from batch `first` on, of about `bytes_max` in the log, but one
+    at least: what is answered of each is less than the marker, which is read whole."""
+    lines: list[MarkerLine] = []
+    size = 0
+    for lsn in islice(view.marks(query, first), markers_max):
+        head = view.head(lsn)
+        if head is None:
+            raise layout.damaged(lsn, "an index names it and it is not there")
+        size += head.payload_bytes
+        if size > bytes_max and lines:
+            break
+        lines.append(_marker_line(view, lsn, head.arrived_at_ms))
+    return MarkerList(tuple(lines))
 
 
 def entries_in(view: StoreView, asked: Range) -> Iterator[tuple[Cursor, Lsn]]:

@@ -1,1 +1,1 @@
-"""What nobody needs any more: which trims are due, and the thread that asks for them."""
+"""Retention of what is needed: which trims are due, and the thread that asks for them."""

@@ -72,9 +72,9 @@ class Collector:
     def _round(self) -> Trimmed | None:
         """One step for each stream and query; None if nothing was removed."""
         with self._log.reading() as view:
-            found = steps(view, self.now_ms(view), self._log.settings)
+            due_steps = steps(view, self.now_ms(view), self._log.settings)
         entries = size = done = 0
-        for step in found:
+        for step in due_steps:
             if self._stopping.is_set():
                 break
             try:
@@ -112,9 +112,9 @@ class Collector:
     def name_those_away(self) -> list[Holder]:
         """Say once of each consumer that stays away that nothing is held for it any more."""
         with self._log.reading() as view:
-            found = away(view, self.now_ms(view), self._log.settings)
-        named = {(str(each.reader), each.name, str(each.stream)) for each in found}
-        for each in found:
+            holders = away(view, self.now_ms(view), self._log.settings)
+        named = {(str(each.reader), each.name, str(each.stream)) for each in holders}
+        for each in holders:
             if (each.reader, each.name, str(each.stream)) not in self._named:
                 _LOG.warning(
                     "%s of the stream %r has not been heard of for %d s and is not waited for any "
@@ -122,4 +122,4 @@ class Collector:
                     each, each.stream, self._log.settings.consumer_away_ms_max // 1000,
                 )  # fmt: skip
         self._named = named
-        return found
+        return holders

@@ -1,4 +1,4 @@
-"""What of a log nobody needs any more, as steps to take: pure, and bounded.
+"""The parts of a log that nobody needs any more, as steps to take: pure, and bounded.
 
 Each step is an operation that is decided again when it is carried out, so a step that came too
 late, or twice, or from two servers, does no harm. A round gives at most one step for each stream
@@ -28,6 +28,7 @@ from penstock.log.operations import (
     TrimStream,
 )
 from penstock.log.reading.visible import earliest, latest, position_at, position_keeping
+from penstock.log.retention.trim_step import step_end
 from penstock.log.state import QueryRecord, StreamRecord
 from penstock.log.store.view import StoreView
 from penstock.model.ids import BEFORE_ALL, BatchId, Lsn, StreamName
@@ -37,7 +38,7 @@ from penstock.settings.server import Settings
 
 def steps(view: StoreView, now_ms: int, settings: Settings) -> list[Operation]:
     """The next steps; none: there is nothing to collect now."""
-    found: list[Operation] = []
+    due_steps: list[Operation] = []
     readers: dict[StreamName, list[Holder]] = {}
     for each in holders(view):
         readers.setdefault(each.stream, []).append(each)
@@ -45,19 +46,21 @@ def steps(view: StoreView, now_ms: int, settings: Settings) -> list[Operation]:
         held = least_needed(readers.get(stream.name, ()), now_ms, settings.consumer_away_ms_max)
         until = _until(view, stream, held, now_ms, settings)
         if until > earliest(view, stream):
-            found.append(_trim(view, stream, until, now_ms, settings))
+            due_steps.append(_trim(view, stream, until, now_ms, settings))
     for query in view.queries():
         step = _of_query(view, query, now_ms, settings)
         if step is not None:
-            found.append(step)
-    found += [SweepStream(left.id, settings.trim_entries_max) for left in view.all_deleted()]
-    return found
+            due_steps.append(step)
+    due_steps += [SweepStream(left.id, settings.trim_entries_max) for left in view.all_deleted()]
+    return due_steps
 
 
 def away(view: StoreView, now_ms: int, settings: Settings) -> list[Holder]:
     """Consumers that nothing is held for any more, though they were never forgotten."""
-    found = [each for each in holders(view) if each.is_away(now_ms, settings.consumer_away_ms_max)]
-    return sorted(found, key=lambda each: (each.reader, each.name, each.stream))
+    missing = [
+        each for each in holders(view) if each.is_away(now_ms, settings.consumer_away_ms_max)
+    ]
+    return sorted(missing, key=lambda each: (each.reader, each.name, each.stream))
 
 
 def _until(
@@ -78,15 +81,7 @@ def _until(
 def _trim(
     view: StoreView, stream: StreamRecord, until: Lsn, now_ms: int, settings: Settings
 ) -> TrimStream:
-    """As many commits as a step may have entries, and at least one."""
-    entries = 0
-    end = until
-    for commit in view.commits(stream, earliest(view, stream) + 1, until):
-        covered = (view.covered(stream, substream, commit.lsn) for substream in commit.substreams)
-        entries += sum(len(each.entries) for each in covered if each is not None)
-        end = commit.lsn
-        if entries >= settings.trim_entries_max:
-            break
+    end = step_end(view, stream, until, settings.trim_entries_max)
     # By the log's own time where that is behind: a clock put back must not make appends look old.
     forget = _last_before(view, stream, min(now_ms, view.now_ms) - settings.producer_idle_ms_max)
     away_ms = settings.consumer_away_ms_max
@@ -96,8 +91,8 @@ def _trim(
 def _last_before(view: StoreView, stream: StreamRecord, time_ms: int) -> Lsn:
     """The last commit that arrived before the time; before everything, if all are younger, the one
     at the trim point included."""
-    found = view.commit_at(stream, position_at(view, stream, time_ms))
-    return found.lsn if found is not None and found.arrived_at_ms < time_ms else BEFORE_ALL
+    commit = view.commit_at(stream, position_at(view, stream, time_ms))
+    return commit.lsn if commit is not None and commit.arrived_at_ms < time_ms else BEFORE_ALL
 
 
 def _of_query(
@@ -114,9 +109,9 @@ def _of_query(
         step = DeleteQuery(query.query, False, query.instance, settings.trim_entries_max)
         return step if is_over else None
     vain = islice(_in_vain(view, query, before_ms), settings.trim_entries_max)
-    found = tuple(vain)
-    if found:
-        return Reclaim(query.query, found)
+    entries = tuple(vain)
+    if entries:
+        return Reclaim(query.query, entries)
     below = _below(view, query, before_ms, settings)
     return TrimQuery(query.query, below) if below > query.trimmed else None
 

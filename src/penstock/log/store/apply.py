@@ -94,10 +94,10 @@ class Effects:
     def _forget_offsets(self, query: QueryId, last: BatchId) -> None:
         """What is marked needs no record of its own: the marker names the file."""
         while True:
-            found = self._view.first_offsets(query, BatchId(0))
-            if found is None or found[0] > last:
+            offsets = self._view.first_offsets(query, BatchId(0))
+            if offsets is None or offsets[0] > last:
                 return
-            key = layout.mark_key(query, found[0])
+            key = layout.mark_key(query, offsets[0])
             self._view.txn.delete(key, db=self._view.tables["offsets"])
 
     def _put_entries(self, entries: Sequence[Entry]) -> None:
@@ -143,9 +143,9 @@ class Effects:
 def _forget_seqs(view: StoreView, producer: bytes, last: int) -> None:
     prefix = producer + b"\x00"
     with view.txn.cursor(db=view.tables["record_seqs"]) as cursor:
-        there = cursor.set_range(prefix)
-        while there and bytes(cursor.key()[:-8]) == prefix and lsn_of(cursor.key()) <= last:
-            there = cursor.delete() and bool(cursor.key())
+        has_row = cursor.set_range(prefix)
+        while has_row and bytes(cursor.key()[:-8]) == prefix and lsn_of(cursor.key()) <= last:
+            has_row = cursor.delete() and bool(cursor.key())
 
 
 def remove(view: StoreView, removal: Removal) -> None:

@@ -42,7 +42,7 @@ operation of which only some messages had come was never answered, and has not t
 
 @dataclass(frozen=True)
 class Restored:
-    """Where the backup ends, and the first place that new entries get."""
+    """The place where the backup ends, and the first place that new entries get."""
 
     last: Lsn
     first_new: Lsn
@@ -135,11 +135,11 @@ def _moved_on(store: Path, settings: Settings) -> Restored:
         tables = Tables(env)
         with env.begin(write=True) as txn:
             view = StoreView(txn, tables)
-            found = first_damaged(view, settings.verify_entries_max, settings.verify_bytes_max)
-            if found is not None:
+            damage = first_damaged(view, settings.verify_entries_max, settings.verify_bytes_max)
+            if damage is not None:
                 raise Damaged(
-                    f"the backup is damaged: entry {found.first} does not match its checksum; take "
-                    "an older one",
+                    f"the backup is damaged: entry {damage.first} does not match its checksum; "
+                    "take an older one",
                     code="damaged",
                 )
             if not is_whole(view):

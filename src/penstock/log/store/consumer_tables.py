@@ -18,8 +18,8 @@ class ConsumerTables(TableReader):
     """Reads the tables of this family."""
 
     def consumer(self, reader: Reader, name: str, stream: StreamName) -> ConsumerRecord | None:
-        found = self.get("consumers", layout.consumer_key(reader, name, stream))
-        return None if found is None else _decode_consumer(found)
+        stored = self.get("consumers", layout.consumer_key(reader, name, stream))
+        return None if stored is None else _decode_consumer(stored)
 
     def consumers(self) -> Iterator[ConsumerRecord]:
         with self.txn.cursor(db=self.tables["consumers"]) as cursor:

@@ -40,52 +40,52 @@ class EntryTables(TableReader):
         """Every entry with the tag, from `start` on, in order."""
         prefix = layout.tag_key(tag, 0)[:-8]
         with self.txn.cursor(db=self.tables["tags"]) as cursor:
-            there = cursor.set_range(layout.tag_key(tag, start))
-            while there and bytes(cursor.key()[:-8]) == prefix:
+            has_row = cursor.set_range(layout.tag_key(tag, start))
+            while has_row and bytes(cursor.key()[:-8]) == prefix:
                 yield lsn_of(cursor.key())
-                there = cursor.next()
+                has_row = cursor.next()
 
     def tail(self, tag: str) -> Lsn | None:
         """The last entry with the tag, trimmed or not."""
         with self.txn.cursor(db=self.tables["tags"]) as cursor:
-            there = cursor.set_range(layout.tag_key(tag, (1 << 64) - 1))
-            if cursor.prev() if there else cursor.last():
+            has_row = cursor.set_range(layout.tag_key(tag, (1 << 64) - 1))
+            if cursor.prev() if has_row else cursor.last():
                 key = bytes(cursor.key())
                 if key[:-8] == layout.tag_key(tag, 0)[:-8]:
                     return lsn_of(key)
         return self.trimmed(tag) or None
 
     def trimmed(self, point: str) -> Lsn:
-        """Up to where a stream (`s/NAME`) or a tag is no longer whole."""
-        found = self.get("trims", point.encode("utf-8"))
-        return BEFORE_ALL if found is None else Lsn(_decode_number(found))
+        """The place up to which a stream (`s/NAME`) or a tag is no longer whole."""
+        stored = self.get("trims", point.encode("utf-8"))
+        return BEFORE_ALL if stored is None else Lsn(_decode_number(stored))
 
     def last_recorded(self, producer: str) -> int | None:
-        found = self.get("record_producers", producer.encode("utf-8"))
-        return None if found is None else _decode_recorded(found).last
+        stored = self.get("record_producers", producer.encode("utf-8"))
+        return None if stored is None else _decode_recorded(stored).last
 
     def recorded(self, producer: str, seq: int) -> Lsn | None:
-        found = self.get("record_seqs", layout.recorded_key(producer, seq))
-        return None if found is None else Lsn(_decode_number(found))
+        stored = self.get("record_seqs", layout.recorded_key(producer, seq))
+        return None if stored is None else Lsn(_decode_number(stored))
 
     def aux(self, lsn: Lsn) -> bytes | None:
         """The auxiliary data last set on an entry."""
-        found = self.get("aux", lsn_key(lsn))
-        return None if found is None else bytes(found)
+        stored = self.get("aux", lsn_key(lsn))
+        return None if stored is None else bytes(stored)
 
     def stored(self, lsn: Lsn) -> Buffer | None:
-        found: Buffer | None = self.get("entries", lsn_key(lsn))
-        return found
+        stored: Buffer | None = self.get("entries", lsn_key(lsn))
+        return stored
 
     def head(self, lsn: Lsn) -> Head | None:
-        found = self.stored(lsn)
-        return None if found is None else layout.decode_entry_head(lsn, found)[0]
+        stored = self.stored(lsn)
+        return None if stored is None else layout.decode_entry_head(lsn, stored)[0]
 
     def entry(self, lsn: Lsn) -> Entry | None:
-        found = self.stored(lsn)
-        if found is None:
+        stored = self.stored(lsn)
+        if stored is None:
             return None
-        head, payload = layout.decode_payload(lsn, found)
+        head, payload = layout.decode_payload(lsn, stored)
         return Entry(head, bytes(payload))
 
     def payload(self, lsn: Lsn) -> Buffer:
@@ -93,13 +93,13 @@ class EntryTables(TableReader):
         return self.head_and_payload(lsn)[1]
 
     def head_and_payload(self, lsn: Lsn) -> tuple[Head, Buffer]:
-        """As `payload`, with the entry's head."""
-        found = self.stored(lsn)
-        if found is None:
+        """Read what `payload` reads, with the entry's head."""
+        stored = self.stored(lsn)
+        if stored is None:
             raise layout.damaged(lsn, "an index names it and it is not there")
-        return layout.decode_payload(lsn, found)
+        return layout.decode_payload(lsn, stored)
 
     def gaps(self) -> list[tuple[int, int]]:
         """Places that a restored log does not have: each from the first to the last one."""
-        found = self.get("counters", GAPS)
-        return [] if found is None else _decode_gaps(found)
+        stored = self.get("counters", GAPS)
+        return [] if stored is None else _decode_gaps(stored)

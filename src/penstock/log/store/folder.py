@@ -119,14 +119,14 @@ class Folder:
         if not file.exists():
             return
         try:
-            found = json.loads(file.read_text("utf-8"))["format"]
+            number = json.loads(file.read_text("utf-8"))["format"]
         except (ValueError, KeyError, TypeError):
             raise Damaged(
                 f"{file} cannot be read; restore the data folder from a backup", code="damaged"
             ) from None
-        if not isinstance(found, int) or found > FORMAT:
+        if not isinstance(number, int) or number > FORMAT:
             raise BadCall(
-                f"the data folder {self.path} has format {found}, and this version of Penstock "
+                f"the data folder {self.path} has format {number}, and this version of Penstock "
                 f"reads up to format {FORMAT}; upgrade Penstock",
                 code="bad_request",
             )
@@ -144,7 +144,7 @@ class Folder:
             _write(file, text)
 
     def read_index(self) -> dict[str, Any]:
-        """What `write_index` wrote; empty if the store is the log itself."""
+        """The facts that `write_index` wrote; empty if the store is the log itself."""
         return _read_json(self.path / "index.json")
 
     def write_index(self, named: dict[str, Any]) -> None:
@@ -168,16 +168,16 @@ class Folder:
 
 
 def read_server(path: Path) -> dict[str, Any]:
-    """What a running server wrote about itself; empty if there is none."""
+    """The facts that a running server wrote about itself; empty if there is none."""
     return _read_json(path / "server.json")
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def make_private(folder: Path) -> None:

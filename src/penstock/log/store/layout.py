@@ -1,4 +1,4 @@
-"""Where everything lies in the store: tables, keys, and the bytes of an entry.
+"""The layout of the store: tables, keys, and the bytes of an entry.
 
     entries        lsn                          -> entry bytes (below)
     tags           tag, 0x00, lsn               -> nothing
@@ -26,7 +26,9 @@
     published      publisher, number            -> lsn of the operation's last message
     subjects       subject of a task log, or the
                    digest of a long one         -> lsn of its last message
-    counters       name                         -> number; under `steady`, SteadyTime
+    counters       name                         -> number; under `steady`, SteadyTime;
+                                                under `starts`, pairs of a start and the place
+                                                below which all that it gave is there
 
 Folders written before format 5 may hold two more tables, `aligned` and `barriers`, which are left
 as they are and read by nobody.
@@ -109,7 +111,7 @@ class RecordedState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SteadyTime(msgspec.Struct, frozen=True, array_like=True):
-    """How far the log's steady time has come, and what the clock said then."""
+    """The log's steady time as far as it has come, and what the clock said then."""
 
     steady_ms: int = 0
     clock_ms: int = 0

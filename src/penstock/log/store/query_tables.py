@@ -21,8 +21,8 @@ class QueryTables(TableReader):
     """Reads the tables of this family."""
 
     def query(self, query: QueryId) -> QueryRecord | None:
-        found = self.get("queries", query.encode("utf-8"))
-        return None if found is None else _decode_query(found)
+        stored = self.get("queries", query.encode("utf-8"))
+        return None if stored is None else _decode_query(stored)
 
     def queries(self) -> Iterator[QueryRecord]:
         with self.txn.cursor(db=self.tables["queries"]) as cursor:
@@ -30,31 +30,31 @@ class QueryTables(TableReader):
                 yield _decode_query(value)
 
     def run_instance(self, query: QueryId, run: str) -> Instance | None:
-        found = self.get("runs", layout.run_key(query, run))
-        return None if found is None else Instance(_decode_number(found))
+        stored = self.get("runs", layout.run_key(query, run))
+        return None if stored is None else Instance(_decode_number(stored))
 
     def runs(self, query: QueryId) -> Iterator[Run]:
         """Every run that is remembered to have taken the query over."""
         prefix = layout.run_key(query, "")
         with self.txn.cursor(db=self.tables["runs"]) as cursor:
-            there = cursor.set_range(prefix)
-            while there and bytes(cursor.key()[: len(prefix)]) == prefix:
+            has_row = cursor.set_range(prefix)
+            while has_row and bytes(cursor.key()[: len(prefix)]) == prefix:
                 run = bytes(cursor.key()[len(prefix) :]).decode("utf-8")
                 yield Run(run, Instance(_decode_number(cursor.value())))
-                there = cursor.next()
+                has_row = cursor.next()
 
     def marked(self, query: QueryId, batch: BatchId) -> Lsn | None:
-        found = self.get("marks", layout.mark_key(query, batch))
-        return None if found is None else Lsn(_decode_number(found))
+        stored = self.get("marks", layout.mark_key(query, batch))
+        return None if stored is None else Lsn(_decode_number(stored))
 
     def marks(self, query: QueryId, first: BatchId) -> Iterator[Lsn]:
         """The markers of a query from batch `first` on, in order."""
         prefix = layout.mark_key(query, 0)[:-8]
         with self.txn.cursor(db=self.tables["marks"]) as cursor:
-            there = cursor.set_range(layout.mark_key(query, first))
-            while there and bytes(cursor.key()[:-8]) == prefix:
+            has_row = cursor.set_range(layout.mark_key(query, first))
+            while has_row and bytes(cursor.key()[:-8]) == prefix:
                 yield Lsn(_decode_number(cursor.value()))
-                there = cursor.next()
+                has_row = cursor.next()
 
     def first_offsets(self, query: QueryId, first: BatchId) -> tuple[BatchId, Lsn] | None:
         """The newest offsets file of the first batch from `first` on that has one recorded."""
@@ -70,20 +70,20 @@ class QueryTables(TableReader):
         """Pending entries and files of a query that no marker names, in order."""
         prefix = layout.waiting_key(query, 0)[:-8]
         with self.txn.cursor(db=self.tables["waiting"]) as cursor:
-            there = cursor.set_range(prefix)
-            while there and bytes(cursor.key()[:-8]) == prefix:
+            has_row = cursor.set_range(prefix)
+            while has_row and bytes(cursor.key()[:-8]) == prefix:
                 yield lsn_of(cursor.key())
-                there = cursor.next()
+                has_row = cursor.next()
 
     def store(self, query: QueryId, folder: str) -> StoreRecord | None:
-        found = self.get("stores", layout.store_key(query, folder))
-        return None if found is None else _decode_store(found)
+        stored = self.get("stores", layout.store_key(query, folder))
+        return None if stored is None else _decode_store(stored)
 
     def stores(self, query: QueryId) -> Iterator[StoreRecord]:
         """The state stores whose snapshots the log is to have, in the order of their folders."""
         prefix = layout.store_key(query, "")
         with self.txn.cursor(db=self.tables["stores"]) as cursor:
-            there = cursor.set_range(prefix)
-            while there and bytes(cursor.key()[: len(prefix)]) == prefix:
+            has_row = cursor.set_range(prefix)
+            while has_row and bytes(cursor.key()[: len(prefix)]) == prefix:
                 yield _decode_store(cursor.value())
-                there = cursor.next()
+                has_row = cursor.next()

@@ -25,7 +25,7 @@ from penstock.model.marker import Marker
 
 @dataclass(frozen=True)
 class Cut:
-    """What was removed: every entry from `first` to `last`, and what rested on them."""
+    """The part that was removed: every entry from `first` to `last`, and what rested on them."""
 
     first: Lsn
     last: Lsn
@@ -51,7 +51,7 @@ class Damage:
 
 def first_damaged(view: StoreView, entries_max: int, bytes_max: int) -> Damage | None:
     """The first damaged entry among the last ones, going back up to either bound."""
-    found: Damage | None = None
+    damage: Damage | None = None
     seen = size = whole = 0
     with view.txn.cursor(db=view.tables["entries"]) as cursor:
         for key, stored in cursor.iterprev():
@@ -64,18 +64,18 @@ def first_damaged(view: StoreView, entries_max: int, bytes_max: int) -> Damage |
                 layout.decode_payload(lsn, stored)
                 whole += 1
             except Damaged:
-                found = Damage(lsn, whole)
-    return found
+                damage = Damage(lsn, whole)
+    return damage
 
 
-def refusal(found: Damage) -> Damaged:
+def refusal(damage: Damage) -> Damaged:
     """Also of an end that is damaged as a whole: every entry there was synced and answered, so it
     is for whoever runs the server to say that it may go."""
     follow = (
-        f"{found.whole} whole entries follow it" if found.whole else "no whole entry follows it"
+        f"{damage.whole} whole entries follow it" if damage.whole else "no whole entry follows it"
     )
     return Damaged(
-        f"the log is damaged from entry {found.first} on: its bytes do not match their checksum, "
+        f"the log is damaged from entry {damage.first} on: its bytes do not match their checksum, "
         f"and {follow}; restore the data folder from a backup, or start once with "
         "--cut-damaged-tail, which removes that entry and everything after it, whole or not",
         code="damaged",
@@ -206,13 +206,13 @@ def _put_back_recorded(view: StoreView, first: Lsn) -> None:
 
 def _recorded(view: StoreView, producer: bytes) -> dict[int, Lsn]:
     prefix = producer + b"\x00"
-    found: dict[int, Lsn] = {}
+    lsns: dict[int, Lsn] = {}
     with view.txn.cursor(db=view.tables["record_seqs"]) as cursor:
-        there = cursor.set_range(prefix)
-        while there and bytes(cursor.key()[:-8]) == prefix:
-            found[lsn_of(cursor.key())] = msgspec.msgpack.decode(cursor.value())
-            there = cursor.next()
-    return found
+        has_row = cursor.set_range(prefix)
+        while has_row and bytes(cursor.key()[:-8]) == prefix:
+            lsns[lsn_of(cursor.key())] = msgspec.msgpack.decode(cursor.value())
+            has_row = cursor.next()
+    return lsns
 
 
 def _put_back_query(view: StoreView, effects: Effects, query: QueryRecord, last: Lsn) -> None:
@@ -220,8 +220,8 @@ def _put_back_query(view: StoreView, effects: Effects, query: QueryRecord, last:
     for lsn in view.tagged(task_log_tag(query.query)):
         entry = view.entry(lsn)
         if entry is not None and entry.head.kind == "marker":
-            found = msgspec.json.decode(entry.payload, type=Marker)
-            marker = MarkerRef(lsn, found.batch, found.instance, found.commit)
+            named = msgspec.json.decode(entry.payload, type=Marker)
+            marker = MarkerRef(lsn, named.batch, named.instance, named.commit)
     _forget_stores(view, effects, query)
     record = msgspec.structs.replace(query, marker=marker)
     view.txn.put(
@@ -247,8 +247,8 @@ def _forget_stores(view: StoreView, effects: Effects, query: QueryRecord) -> Non
 def _put_back_offsets(view: StoreView, effects: Effects, query: QueryRecord) -> None:
     """Record anew what the files that are left say: a lost marker makes its batch unmarked again,
     and a lost file may have had one before it."""
-    while (found := view.first_offsets(query.query, BatchId(0))) is not None:
-        view.txn.delete(layout.mark_key(query.query, found[0]), db=view.tables["offsets"])
+    while (offsets := view.first_offsets(query.query, BatchId(0))) is not None:
+        view.txn.delete(layout.mark_key(query.query, offsets[0]), db=view.tables["offsets"])
     marked = query.marker.batch if query.marker is not None else -1
     for lsn in view.tagged(files_tag(query.query)):
         head = view.head(lsn)

@@ -28,8 +28,8 @@ class StreamTables(TableReader):
         return self.counter("next_stream_id", 1)
 
     def stream(self, name: StreamName) -> StreamRecord | None:
-        found = self.get("streams", name.encode("utf-8"))
-        return None if found is None else _decode_stream(found)
+        stored = self.get("streams", name.encode("utf-8"))
+        return None if stored is None else _decode_stream(stored)
 
     def streams(self) -> Iterator[StreamRecord]:
         with self.txn.cursor(db=self.tables["streams"]) as cursor:
@@ -43,9 +43,9 @@ class StreamTables(TableReader):
         """The last commit at or before `lsn`."""
         with self.txn.cursor(db=self.tables["commits"]) as cursor:
             key = layout.commit_key(stream.id, lsn)
-            there = cursor.set_range(key)
-            if not (there and bytes(cursor.key()) == key) and not (
-                cursor.prev() if there else cursor.last()
+            has_row = cursor.set_range(key)
+            if not (has_row and bytes(cursor.key()) == key) and not (
+                cursor.prev() if has_row else cursor.last()
             ):
                 return None
             if bytes(cursor.key()[:4]) != layout.stream_prefix(stream.id):
@@ -56,46 +56,46 @@ class StreamTables(TableReader):
         """Every commit from `start` to `until`, both included, in order."""
         with self.txn.cursor(db=self.tables["commits"]) as cursor:
             last = layout.commit_key(stream.id, until)
-            there = cursor.set_range(layout.commit_key(stream.id, start))
-            while there and bytes(cursor.key()) <= last:
+            has_row = cursor.set_range(layout.commit_key(stream.id, start))
+            while has_row and bytes(cursor.key()) <= last:
                 yield _decode_commit(cursor.value())
-                there = cursor.next()
+                has_row = cursor.next()
 
     def covered(self, stream: StreamRecord, substream: Substream, commit: Lsn) -> Covered | None:
-        found = self.get("visible", layout.visible_key(stream.id, substream, commit))
-        return None if found is None else _decode_covered(found)
+        stored = self.get("visible", layout.visible_key(stream.id, substream, commit))
+        return None if stored is None else _decode_covered(stored)
 
     def covered_between(
         self, stream: StreamRecord, substream: Substream, start: int, until: int
     ) -> Iterator[tuple[Lsn, Covered]]:
-        """What commits from `start` to `until`, both included, show in one substream."""
+        """Entries that commits from `start` to `until`, both included, show in one substream."""
         with self.txn.cursor(db=self.tables["visible"]) as cursor:
             last = layout.visible_key(stream.id, substream, until)
-            there = cursor.set_range(layout.visible_key(stream.id, substream, start))
-            while there and bytes(cursor.key()) <= last:
+            has_row = cursor.set_range(layout.visible_key(stream.id, substream, start))
+            while has_row and bytes(cursor.key()) <= last:
                 yield lsn_of(cursor.key()), _decode_covered(cursor.value())
-                there = cursor.next()
+                has_row = cursor.next()
 
     def producer(self, stream: StreamRecord, producer: str) -> ProducerRecord | None:
-        found = self.get("producers", layout.producer_key(stream.id, producer))
-        if found is None:
+        stored = self.get("producers", layout.producer_key(stream.id, producer))
+        if stored is None:
             return None
-        state = _decode_producer(found)
+        state = _decode_producer(stored)
         return ProducerRecord(state.sequence, state.answer, state.heard_ms)
 
     def producers_until(self, stream: StreamRecord, last: Lsn) -> Iterator[str]:
         """Producers whose last append to the stream is at or before `last`."""
         prefix = layout.stream_prefix(stream.id)
         with self.txn.cursor(db=self.tables["producer_uses"]) as cursor:
-            there = cursor.first()
-            while there and lsn_of(cursor.key()) <= last:
+            has_row = cursor.first()
+            while has_row and lsn_of(cursor.key()) <= last:
                 if bytes(cursor.value()[:4]) == prefix:
                     yield bytes(cursor.value()[4:]).decode("utf-8")
-                there = cursor.next()
+                has_row = cursor.next()
 
     def deleted(self, stream_id: int) -> DeletedStream | None:
-        found = self.get("deleted", layout.stream_prefix(stream_id))
-        return None if found is None else _decode_deleted(found)
+        stored = self.get("deleted", layout.stream_prefix(stream_id))
+        return None if stored is None else _decode_deleted(stored)
 
     def all_deleted(self) -> Iterator[DeletedStream]:
         """Streams that are gone and may have left entries."""

@@ -6,11 +6,11 @@ import lmdb
 
 from penstock.log.rules import Rules
 from penstock.log.store.consumer_tables import ConsumerTables
-from penstock.log.store.entry_tables import EntryTables
 from penstock.log.store.layout import Tables
 from penstock.log.store.origin_tables import OriginTables
 from penstock.log.store.producer_tables import ProducerTables
 from penstock.log.store.query_tables import QueryTables
+from penstock.log.store.start_tables import StartTables
 from penstock.log.store.stream_tables import StreamTables
 from penstock.log.view import Place
 from penstock.model.ids import Lsn
@@ -19,7 +19,7 @@ NEWEST_RULES = Rules()
 
 
 class StoreView(
-    EntryTables, StreamTables, OriginTables, ProducerTables, QueryTables, ConsumerTables
+    StartTables, StreamTables, OriginTables, ProducerTables, QueryTables, ConsumerTables
 ):
     """One transaction's state. Payload views die with the transaction; copy what must live on."""
 

@@ -14,6 +14,7 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Damaged
 from penstock.log.backends.embedded.writer import Writer
 from penstock.log.backends.local import READERS_MAX, LocalLog
+from penstock.log.backends.outcomes import Given
 from penstock.log.decide.records import check_record
 from penstock.log.operations import Operation
 from penstock.log.store import repair
@@ -77,9 +78,14 @@ class EmbeddedLog(LocalLog):
             check_record(operation, self.settings.entry_bytes_max)
         return self._writer.submit(operations)
 
+    def submit_early(self, operations: Sequence[Operation]) -> list[Future[Given]]:
+        """Queue appends side by side; those that a marker must name are answered once applied."""
+        return self._writer.submit_early(operations)
+
     @property
     def about(self) -> str:
-        return f"the log is embedded, in {self.folder.path}; an answer means that it is synced"
+        answers = "an answer means that it is synced, unless a query asked for early ones"
+        return f"the log is embedded, in {self.folder.path}; {answers}"
 
     @property
     def commits(self) -> int:
@@ -127,14 +133,14 @@ def _verify(
     cut_damaged_tail: bool,
 ) -> repair.Cut | None:
     with env.begin(buffers=True) as txn:
-        found = repair.first_damaged(
+        damage = repair.first_damaged(
             StoreView(txn, tables), settings.verify_entries_max, settings.verify_bytes_max
         )
-    if found is None:
+    if damage is None:
         return None
     if not cut_damaged_tail:
         env.close()
-        raise repair.refusal(found)
-    cut = repair.cut_from(env, tables, found.first, clock)
+        raise repair.refusal(damage)
+    cut = repair.cut_from(env, tables, damage.first, clock)
     _LOG.warning("%s", cut)
     return cut

@@ -1,4 +1,4 @@
-"""How an operation travels: its messages, their subjects, and back.
+"""Operations on their way: their messages, their subjects, and back.
 
 A message is one version byte, the length of what is said about it, that as MessagePack, then the
 payload of the one entry it carries, as it is. An operation has a message for each of its entries,
@@ -26,7 +26,7 @@ from penstock.log.operations import (
     TakeQuery,
 )
 
-VERSION = 5
+VERSION = 6
 """Raised with every change of what a message means, a decision's outcome included: servers that
 decide differently would hold different logs. Messages of earlier versions are read as they are and
 decided by the rules of theirs, up to the first one of this version."""
@@ -44,7 +44,7 @@ _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(
 
 
 class OperationId(NamedTuple):
-    """Which operation: the server run that published it, and its number there."""
+    """The name of an operation: the server run that published it, and its number there."""
 
     publisher: bytes
     number: int
@@ -54,7 +54,7 @@ class OperationId(NamedTuple):
 
 
 class Meta(msgspec.Struct, frozen=True, array_like=True):
-    """What a message says beside its payload: it is message `index` of `count` of an operation,
+    """The facts of a message beside its payload: it is message `index` of `count` of an operation,
     which the last one holds. `kind` `void` takes back the operation it names."""
 
     publisher: bytes
@@ -117,8 +117,8 @@ def void_message(id: OperationId) -> Message:
 
 
 def _message(meta: Meta, payload: bytes) -> bytes:
-    told = _encode(meta)
-    return b"".join((_PREFIX.pack(VERSION, len(told)), told, payload))
+    meta_bytes = _encode(meta)
+    return b"".join((_PREFIX.pack(VERSION, len(meta_bytes)), meta_bytes, payload))
 
 
 class Newer(Exception):
@@ -245,6 +245,6 @@ def text_of(token: str) -> str:
     """The text that `token` made a token of."""
     return re.sub(
         r"(?:=[0-9A-F]{2})+",
-        lambda found: bytes.fromhex(found[0].replace("=", "")).decode("utf-8", "replace"),
+        lambda escape: bytes.fromhex(escape[0].replace("=", "")).decode("utf-8", "replace"),
         token,
     )

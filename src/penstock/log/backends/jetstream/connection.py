@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class ApiError(Exception):
-    """What JetStream answered instead of what was asked for; `code` 503 while it cannot."""
+    """An answer of JetStream instead of what was asked for; `code` 503 while it cannot."""
 
     def __init__(self, code: int, err_code: int, text: str) -> None:
         super().__init__(text)
@@ -94,22 +94,22 @@ class Connection:
     async def _reconnected(self) -> None:
         self.on_reconnect()
 
-    async def api(self, what: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def api(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """One request to JetStream's API, or `ApiError`."""
         data = b"" if body is None else json.dumps(body).encode("utf-8")
         try:
-            answer = await self.client.request(f"$JS.API.{what}", data, timeout=REQUEST_S)
+            answer = await self.client.request(f"$JS.API.{subject}", data, timeout=REQUEST_S)
         except nats.errors.NoRespondersError:
             raise ApiError(503, 0, "no server of it answers") from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
             text = str(error) or type(error).__name__
             raise ApiError(503, 0, f"no answer within {REQUEST_S:g} s: {text}") from None
-        found: dict[str, Any] = json.loads(answer.data)
-        if "error" in found:
-            told = found["error"]
-            text = told.get("description", "")
-            raise ApiError(told.get("code", 500), told.get("err_code", 0), text)
-        return found
+        reply: dict[str, Any] = json.loads(answer.data)
+        if "error" in reply:
+            refusal = reply["error"]
+            text = refusal.get("description", "")
+            raise ApiError(refusal.get("code", 500), refusal.get("err_code", 0), text)
+        return reply
 
     @property
     def version(self) -> str:
@@ -133,7 +133,7 @@ class Connection:
             )
 
     async def reach(self) -> str:
-        """Which of the servers given can be reached, in words."""
+        """The servers given that can be reached, in words."""
         return ", ".join(
             [
                 f"{each} ({'up' if await _answers(each) else 'down'})"

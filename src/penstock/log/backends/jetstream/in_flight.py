@@ -50,13 +50,13 @@ def lane_of(operation: Operation) -> Lane | None:
 
 
 class Lanes:
-    """Who is at the head of each lane; only the head may be published."""
+    """Lanes, and the operation at the head of each; only the head may be published."""
 
     def __init__(self) -> None:
         self._behind: dict[Lane, deque[Waiting]] = {}
 
     def enter(self, waiting: Waiting) -> bool:
-        """Whether it may go now; otherwise `leave` gives it out later."""
+        """Whether the operation may go now; otherwise `leave` gives it out later."""
         lane = lane_of(waiting.operation)
         if lane is None:
             return True
@@ -116,7 +116,7 @@ class Bounds:
         return len(self._unanswered)
 
     def unanswered(self) -> list[Waiting]:
-        """All of them, wherever they wait: to be published, behind another, or to be seen."""
+        """All operations without an answer: to be published, behind another, or to be seen."""
         with self._lock:
             return list(self._unanswered)
 

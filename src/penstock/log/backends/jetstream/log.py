@@ -99,11 +99,11 @@ class JetStreamLog(LocalLog):
         folder = Folder.open_index(path)
         connection = Connection(address)
         try:
-            state = reach(connection, settings, clock)
-            keeper = Keeper(connection, state)
-            index = open_index(folder, address, state, settings, keeper)
+            reached = reach(connection, settings, clock)
+            index = open_index(folder, address, reached, settings)
+            state = reached.stream
             bounded = _bounded(settings, connection, state)
-            log = JetStreamLog(folder, index, bounded, clock, connection, state, keeper)
+            log = JetStreamLog(folder, index, bounded, clock, connection, state, reached.keeper)
             log._start()
         except BaseException:
             connection.close()

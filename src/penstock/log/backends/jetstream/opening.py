@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lmdb
 
@@ -14,7 +14,7 @@ from penstock.errors import BadCall, Damaged, TryAgain
 from penstock.log.address import LogAddress
 from penstock.log.backends.jetstream.codec import FIRST_VERSION, VERSION
 from penstock.log.backends.jetstream.connection import Connection
-from penstock.log.backends.jetstream.state_dump import Refill
+from penstock.log.backends.jetstream.state_dump import Baseline, Refill
 from penstock.log.backends.jetstream.state_stream import Keeper
 from penstock.log.backends.jetstream.stream import StreamState, ensure_stream
 from penstock.log.backends.local import READERS_MAX
@@ -31,8 +31,16 @@ QUIET_S = 3.0
 SAY_AGAIN_S = 10.0
 
 
-def reach(connection: Connection, settings: Settings, clock: Clock) -> StreamState:
-    """Connect and find the stream; says every so often that it waits, and gives up at the bound."""
+class ReachedLog(NamedTuple):
+    """A log that has answered: its stream, and the newest state that is written down of it."""
+
+    stream: StreamState
+    keeper: Keeper
+    newest: Baseline | None
+
+
+def reach(connection: Connection, settings: Settings, clock: Clock) -> ReachedLog:
+    """Connect and find the log; says every so often that it waits, and gives up at the bound."""
     until = clock.monotonic_s() + settings.log_wait_s_max
     said_at = clock.monotonic_s() + QUIET_S - SAY_AGAIN_S
     while True:
@@ -40,7 +48,7 @@ def reach(connection: Connection, settings: Settings, clock: Clock) -> StreamSta
             if not connection.client.is_connected:
                 connection.call(connection.connect())
             connection.check_version()
-            return connection.call(ensure_stream(connection, settings))
+            return _reached(connection, settings)
         except BadCall:
             raise
         except Exception as error:
@@ -62,6 +70,16 @@ def reach(connection: Connection, settings: Settings, clock: Clock) -> StreamSta
         clock.sleep(0.3)
 
 
+def _reached(connection: Connection, settings: Settings) -> ReachedLog:
+    stream = connection.call(ensure_stream(connection, settings))
+    keeper = Keeper(connection, stream)
+    newest = keeper.newest()
+    if newest is not None and newest.lsn > stream.last:
+        # Perhaps another server has written it down since the stream was looked at.
+        stream = connection.call(ensure_stream(connection, settings))
+    return ReachedLog(stream, keeper, newest)
+
+
 class Index:
     """The store in the folder: `applied` is the last place it holds, once `refill` is done."""
 
@@ -76,7 +94,7 @@ class Index:
 
 
 def open_index(
-    folder: Folder, address: LogAddress, state: StreamState, settings: Settings, keeper: Keeper
+    folder: Folder, address: LogAddress, reached: ReachedLog, settings: Settings
 ) -> Index:
     """The index to go on with, in this order:
 
@@ -87,6 +105,7 @@ def open_index(
     3. replaced by the newest state written down if it is behind that, because messages between
        may have been purged.
     """
+    state, keeper, made = reached
     telling = named(address, state, running=True)
     if folder.store.exists() and not _is_usable(folder, telling):
         shutil.rmtree(folder.store)
@@ -101,7 +120,6 @@ def open_index(
             "or delete the folder to go on with what is left",
             code="damaged",
         )
-    made = keeper.newest()
     if made is not None and made.lsn > state.last:
         index.env.close()
         raise Damaged(
@@ -154,20 +172,20 @@ def _open_env(folder: Folder, settings: Settings) -> lmdb.Environment:
 
 
 def _is_usable(folder: Folder, named: dict[str, Any]) -> bool:
-    found = folder.read_index()
-    same = all(found.get(key) == named[key] for key in ("name", "created"))
-    if found and not same:
+    index = folder.read_index()
+    same = all(index.get(key) == named[key] for key in ("name", "created"))
+    if index and not same:
         _LOG.warning(
             "the index in %s is of another stream, %s made at %s, and is made anew",
-            folder.path, found.get("name"), found.get("created"),
+            folder.path, index.get("name"), index.get("created"),
         )  # fmt: skip
-    if same and found.get("version", FIRST_VERSION) != VERSION:
+    if same and index.get("version", FIRST_VERSION) != VERSION:
         _LOG.warning(
             "the index in %s is of version %s of the log, and this server's is %d; it is made anew",
-            folder.path, found.get("version", FIRST_VERSION), VERSION,
+            folder.path, index.get("version", FIRST_VERSION), VERSION,
         )  # fmt: skip
         return False
-    if same and found["running"] and found["boot"] != named["boot"]:
+    if same and index["running"] and index["boot"] != named["boot"]:
         _LOG.warning("the machine stopped with the index in %s open; it is made anew", folder.path)
         return False
     return same and _is_readable(folder)

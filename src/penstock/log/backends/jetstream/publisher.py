@@ -17,16 +17,17 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import BadCall, PenstockError, TryAgain
+from penstock.errors import PenstockError, TryAgain
 from penstock.log.backends.jetstream.applier import Applier
-from penstock.log.backends.jetstream.codec import OperationId, contended, message_sizes, messages
+from penstock.log.backends.jetstream.codec import OperationId, contended, messages
 from penstock.log.backends.jetstream.connection import ApiError, Connection
 from penstock.log.backends.jetstream.in_flight import Bounds, Lanes, Waiting, lane_of
+from penstock.log.backends.jetstream.message_fit import check_fits
 from penstock.log.backends.jetstream.replay import PUBLISHED_WINDOW, Outcome, Void, last_on
 from penstock.log.backends.jetstream.stream import EXPECT_SUBJECT, NO_MESSAGE, WRONG_LAST
 from penstock.log.backends.keep_running import going_on
 from penstock.log.backends.outcomes import decided
-from penstock.log.operations import AppendRecord, Operation
+from penstock.log.operations import Operation
 from penstock.log.store.view import StoreView
 from penstock.settings.server import Settings
 
@@ -37,15 +38,13 @@ AGAIN_S = 0.25
 SILENT_S = 2.0
 UNSEEN_S = 20.0
 SWEEP_S = 0.1
-HEADERS_BYTES = 512
-SAID_BYTES = 256 << 10
 _TOO_LARGE = 10054
 _FULL = {10076, 10077, 10047, 10028}
 _LAST = re.compile(r"wrong last sequence: (\d+)")
 
 
 class Publisher:
-    """Everything but `submit` and `settle` runs on the connection's loop."""
+    """The publisher of operations: all but `submit` and `settle` runs on the connection's loop."""
 
     def __init__(
         self,
@@ -71,7 +70,8 @@ class Publisher:
 
     def submit(self, operation: Operation) -> Future[Any]:
         """Queue an operation; refused at the bound, or when it does not fit into a message."""
-        self._check_fits(operation)
+        connection = self._connection
+        check_fits(self.nothing, operation, connection.payload_max, connection.address)
         waiting = self.bounds.admit(operation)
         self._submitted.append(waiting)
         self._connection.loop.call_soon_threadsafe(self._wake.set)
@@ -148,20 +148,6 @@ class Publisher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _check_fits(self, operation: Operation) -> None:
-        most = self._connection.payload_max - HEADERS_BYTES
-        if isinstance(operation, AppendRecord) and len(operation.payload) + SAID_BYTES < most:
-            return
-        for subject, size in message_sizes(OperationId(self._publisher, 0), operation):
-            if size > most or len(subject) > 2_000:
-                raise BadCall(
-                    f"an entry of {size} bytes with what is said of it does not fit "
-                    f"into a message of at most {most} bytes, which the servers at "
-                    f"{self._connection.address} take; split it, or raise their max_payload",
-                    code="entry_too_large",
-                    status=413,
-                )
-
     def _answer(self, waiting: Waiting, answer: Any) -> None:
         self.bounds.release(waiting)
         lane = lane_of(waiting.operation)
@@ -235,8 +221,8 @@ class Publisher:
         error = json.loads(message.data).get("error", {}) if message.data else {}
         code, text = error.get("err_code", 0), error.get("description", "nobody takes messages")
         if code in WRONG_LAST:
-            found = _LAST.search(text)
-            self._start(self._contend(waiting, None if found is None else int(found[1])))
+            last_match = _LAST.search(text)
+            self._start(self._contend(waiting, None if last_match is None else int(last_match[1])))
         elif code == _TOO_LARGE or code in _FULL:
             self._refuse(waiting, text)
         else:
@@ -287,12 +273,12 @@ class Publisher:
         """The last message on the subject of a task log as JetStream has it; None: no answer."""
         subject = f"{self._prefix}.{contended(waiting.operation)}"
         try:
-            found = await self._connection.api(
+            answer = await self._connection.api(
                 f"STREAM.MSG.GET.{self._prefix}", {"last_by_subj": subject}
             )
         except ApiError as error:
             return 0 if error.err_code == NO_MESSAGE else None
-        return int(found["message"]["seq"])
+        return int(answer["message"]["seq"])
 
     async def _sweep(self) -> None:
         """Publish again what failed, was not acknowledged, or was and is not seen."""

@@ -1,4 +1,4 @@
-"""Which messages nobody needs any more, once the state has been written down."""
+"""The messages that nobody needs any more, once the state has been written down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What messages of the stream mean, in the order of the stream: the same on every server.
+"""The meaning of the stream's messages, in the order of the stream: the same on every server.
 
 Everything is decided here, from the store and the message alone. So servers that have come to the
 same message hold the same log, whoever published what and how often.
@@ -57,7 +57,7 @@ class Delivered(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of an operation: its answer, or the error it is refused with."""
+    """The end of an operation: its answer, or the error it is refused with."""
 
     id: OperationId
     answer: Any
@@ -86,7 +86,7 @@ class Replay:
         self.news = News() if news is None else news
 
     def apply(self, message: Delivered) -> Outcome | None:
-        """What the message completes, if anything. One seen before changes nothing.
+        """The operation that the message completes, if anything. One seen before changes nothing.
 
         Time is that of the message, and never goes back: after a change of leader another
         machine's clock stamps.
@@ -130,10 +130,10 @@ class Replay:
 
     def _apply(self, message: Delivered) -> Outcome | None:
         self._note_subject(message)
-        found = decode(message.body)
-        if found is None:
+        decoded = decode(message.body)
+        if decoded is None:
             return None
-        meta, payload = found
+        meta, payload = decoded
         if not self._is_current(message, meta):
             return None
         if self._is_seen(meta.id):
@@ -199,21 +199,22 @@ class Replay:
         self._put("parts_of", key, lsn_key(message.lsn))
 
     def _parts(self, id: OperationId) -> dict[int, tuple[Lsn, Part]]:
-        found = {}
+        parts = {}
         prefix = _key(id)
         with self._txn.cursor(db=self._tables["parts_of"]) as cursor:
-            there = cursor.set_range(prefix)
-            while there and bytes(cursor.key()[:-4]) == prefix:
+            has_row = cursor.set_range(prefix)
+            while has_row and bytes(cursor.key()[:-4]) == prefix:
                 lsn = lsn_of(cursor.value())
                 part = _decode_part(self._view.get("parts", lsn_key(lsn)))
-                found[part.index] = (lsn, part)
-                there = cursor.next()
-        return found
+                parts[part.index] = (lsn, part)
+                has_row = cursor.next()
+        return parts
 
     def _forget_parts(self, id: OperationId) -> None:
         for lsn, part in self._parts(id).values():
             self._delete("parts", lsn_key(lsn))
             self._delete("parts_of", _key(id) + _INDEX.pack(part.index))
+            self.news.settle(part.tag)
 
     def _is_seen(self, id: OperationId) -> bool:
         if self._view.get("published", _key(id)) is not None:
@@ -232,23 +233,23 @@ class Replay:
 
     def _forget_numbers(self, publisher: bytes, last: int) -> None:
         with self._txn.cursor(db=self._tables["published"]) as cursor:
-            there = cursor.set_range(publisher)
-            while there and bytes(cursor.key()[:8]) == publisher and lsn_of(cursor.key()) <= last:
-                there = cursor.delete() and bool(cursor.key())
+            has_row = cursor.set_range(publisher)
+            while has_row and bytes(cursor.key()[:8]) == publisher and lsn_of(cursor.key()) <= last:
+                has_row = cursor.delete() and bool(cursor.key())
 
     def _forget_a_publisher(self) -> None:
         newest: dict[bytes, int] = {}
         with self._txn.cursor(db=self._tables["published"]) as cursor:
-            there = cursor.first()
-            while there:
+            has_row = cursor.first()
+            while has_row:
                 publisher = bytes(cursor.key()[:8])
                 last = _last_number(self._view, publisher)
                 assert last is not None  # its key is under the cursor
                 at = self._view.get("published", publisher + _NUMBER.pack(last))
                 newest[publisher] = _decode_number(at)
-                there = cursor.set_range(publisher + b"\xff" * 9)
+                has_row = cursor.set_range(publisher + b"\xff" * 9)
         if len(newest) >= PUBLISHERS_MAX:
-            self._forget_numbers(min(newest, key=lambda one: newest[one]), (1 << 64) - 1)
+            self._forget_numbers(min(newest, key=lambda each: newest[each]), (1 << 64) - 1)
 
     def _put_counter(self, name: str, value: int) -> None:
         self._put("counters", name.encode("ascii"), _encode(value))
@@ -276,8 +277,8 @@ def open_operation(view: StoreView) -> OperationId | None:
 
 def last_on(view: StoreView, subject: str) -> Lsn:
     """The last message seen on the subject of a task log."""
-    found = view.get("subjects", subject_key(subject))
-    return Lsn(0 if found is None else _decode_number(found))
+    stored = view.get("subjects", subject_key(subject))
+    return Lsn(0 if stored is None else _decode_number(stored))
 
 
 def _key(id: OperationId) -> bytes:
@@ -286,8 +287,8 @@ def _key(id: OperationId) -> bytes:
 
 def _last_number(view: StoreView, publisher: bytes) -> int | None:
     with view.txn.cursor(db=view.tables["published"]) as cursor:
-        there = cursor.set_range(publisher + b"\xff" * 9)
-        if not (cursor.prev() if there else cursor.last()):
+        has_row = cursor.set_range(publisher + b"\xff" * 9)
+        if not (cursor.prev() if has_row else cursor.last()):
             return None
         key = bytes(cursor.key())
         return lsn_of(key) if key[:8] == publisher else None

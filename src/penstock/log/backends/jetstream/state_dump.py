@@ -93,10 +93,10 @@ class Refill:
         """Put the payload of the entry that the message carries, if the entry is still there."""
         entries = tables["entries"]
         stored = txn.get(lsn_key(message.lsn), db=entries)
-        found = decode(message.body)
-        if stored is None or found is None:
+        decoded = decode(message.body)
+        if stored is None or decoded is None:
             return
-        whole = bytes(stored) + found[1]
+        whole = bytes(stored) + decoded[1]
         try:
             head, _ = layout.decode_payload(message.lsn, whole)
         except Damaged:

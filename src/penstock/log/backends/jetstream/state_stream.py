@@ -77,14 +77,14 @@ class Keeper:
     def _named_under(self, subject: str) -> tuple[Baseline | None, int]:
         asked = {"last_by_subj": subject}
         try:
-            found = self._connection.call(
+            answer = self._connection.call(
                 self._connection.api(f"STREAM.MSG.GET.{self._base}", asked)
             )
         except ApiError as error:
             if error.err_code in (NO_STREAM, NO_MESSAGE):
                 return None, 0
             raise
-        message = found["message"]
+        message = answer["message"]
         made = msgspec.json.decode(base64.b64decode(message["data"]), type=Baseline)
         return made if made.log == self._state.id else None, int(message["seq"])
 
@@ -123,7 +123,7 @@ class Keeper:
             asked = list(purges(view, subjects))
         if not self._name_newest(made, named_at) or self._stopped.wait(wait_s):
             return 0
-        purged = sum(self._purge(self._name, f"{self._name}.{one}", lsn) for one, lsn in asked)
+        purged = sum(self._purge(self._name, f"{self._name}.{name}", lsn) for name, lsn in asked)
         if first > 1:  # a purge below 1 is one of everything
             self._purge(self._base, None, first)
         return purged
@@ -144,14 +144,14 @@ class Keeper:
 
     def _subjects(self) -> list[str]:
         """Every subject of the log that has messages, below the log's own."""
-        found: list[str] = []
+        subjects: list[str] = []
         while True:
-            asked = {"subjects_filter": f"{self._name}.>", "offset": len(found)}
-            told = self._connection.call(self._connection.api(f"STREAM.INFO.{self._name}", asked))
-            page = told["state"].get("subjects") or {}
-            found += [subject[len(self._name) + 1 :] for subject in page]
-            if not page or len(found) >= told.get("total", 0):
-                return found
+            asked = {"subjects_filter": f"{self._name}.>", "offset": len(subjects)}
+            info = self._connection.call(self._connection.api(f"STREAM.INFO.{self._name}", asked))
+            page = info["state"].get("subjects") or {}
+            subjects += [subject[len(self._name) + 1 :] for subject in page]
+            if not page or len(subjects) >= info.get("total", 0):
+                return subjects
 
     def _purge(self, stream: str, subject: str | None, below: Lsn) -> int:
         asked = {"seq": below} if subject is None else {"filter": subject, "seq": below}
@@ -175,11 +175,11 @@ class Keeper:
         answer = await self._connection.client.request(
             subject, data, timeout=REQUEST_S, headers=headers
         )
-        told = msgspec.json.decode(answer.data) if answer.data else {"error": {}}
-        if "error" in told:
-            code = told["error"].get("err_code", 0)
-            raise ApiError(503, code, f"the state cannot be written down: {told['error']}")
-        return Lsn(told["seq"])
+        reply = msgspec.json.decode(answer.data) if answer.data else {"error": {}}
+        if "error" in reply:
+            code = reply["error"].get("err_code", 0)
+            raise ApiError(503, code, f"the state cannot be written down: {reply['error']}")
+        return Lsn(reply["seq"])
 
     async def _get(self, subject: str) -> bytes:
         asked = msgspec.json.encode({"last_by_subj": subject})

@@ -43,7 +43,7 @@ class StreamState:
 
 
 class Agreed(msgspec.Struct, frozen=True):
-    """What decisions rest on beside the messages, so that it must be the same on every server of
+    """Facts that decisions rest on beside messages, which must be the same on every server of
     the log. It is kept with the stream, as its description, from when that is made. A backup of
     the stream has the `id` too; one that was made without any has none."""
 
@@ -56,15 +56,15 @@ async def ensure_stream(connection: Connection, settings: Settings) -> StreamSta
     """The stream of the log, made if it is not there."""
     name = connection.address.name
     try:
-        found = await connection.api(f"STREAM.INFO.{name}")
+        info = await connection.api(f"STREAM.INFO.{name}")
     except ApiError as error:
         if error.err_code != NO_STREAM:
             raise
         agreed = Agreed(settings.producers_max, secrets.token_hex(8), settings.producer_kept_ms_min)
         text = msgspec.json.encode(agreed).decode("utf-8")
-        found = await create_stream(connection, name, settings.log_replicas, text)
-    _check(found["config"], connection)
-    return stream_state(found)
+        info = await create_stream(connection, name, settings.log_replicas, text)
+    _check(info["config"], connection)
+    return stream_state(info)
 
 
 async def create_stream(
@@ -123,24 +123,24 @@ def _check(config: dict[str, Any], connection: Connection) -> None:
         )
 
 
-def stream_state(found: dict[str, Any]) -> StreamState:
+def stream_state(info: dict[str, Any]) -> StreamState:
     """A stream as JetStream describes it."""
-    state = found["state"]
+    state = info["state"]
     try:
-        agreed = msgspec.json.decode(found["config"].get("description", ""), type=Agreed)
+        agreed = msgspec.json.decode(info["config"].get("description", ""), type=Agreed)
     except msgspec.DecodeError:
         agreed = Agreed(Settings().producers_max)
     return StreamState(
-        str(found["created"]),
+        str(info["created"]),
         Lsn(state["first_seq"]),
         Lsn(state["last_seq"]),
-        int(found["config"]["num_replicas"]),
+        int(info["config"]["num_replicas"]),
         agreed,
     )
 
 
 def promise(connection: Connection, state: StreamState) -> str:
-    """What an answer means on this stream, in words."""
+    """The meaning of an answer on this stream, in words."""
     most = state.replicas // 2 + 1
     held = (
         f"{most} of {state.replicas} servers hold it" if state.replicas > 1 else "one server does"

@@ -1,0 +1,59 @@
+"""Parts that the cost of a stage is made of, by name, and their costs before they are measured.
+
+Costs are of one task: milliseconds, and milliseconds for each byte that goes in.
+"""
+
+from __future__ import annotations
+
+from penstock.fit.line import Line
+from penstock.model.device_plans import Device, OperationKind, PathName
+
+WORKER = "worker"
+"""The way from Spark to a Python worker and back, with the scan, without what the worker does."""
+TO_GPU = "to_gpu"
+TO_CPU = "to_cpu"
+
+
+def operation_part(kind: OperationKind, device: Device) -> str:
+    """The name of an operation's cost on a device."""
+    return f"{kind}@{device}"
+
+
+def path_part(path: PathName) -> str:
+    """The name of the cost of a whole path through Spark, scan included. Bytes count once for each
+    window on `spark`, which makes a row for each of them."""
+    return f"path@{path}"
+
+
+def _line(fixed_ms: float, gb_per_s: float) -> Line:
+    return Line(fixed_ms, 1e-6 / gb_per_s)
+
+
+# CPU: one thread over Arrow. GPU: launches dominate below a megabyte; crossings near 60 KB for
+# sort and join and 250 to 500 KB for filter and aggregate were seen on a large GPU of 2025.
+DEFAULT_LINES: dict[str, Line] = {
+    "parse@cpu": _line(0.05, 0.1),
+    "parse@gpu": _line(0.6, 5.0),
+    "filter@cpu": _line(0.02, 1.0),
+    "filter@gpu": _line(0.3, 50.0),
+    "project@cpu": _line(0.02, 1.25),
+    "project@gpu": _line(0.1, 50.0),
+    "expand@cpu": _line(0.02, 0.5),
+    "expand@gpu": _line(0.2, 20.0),
+    "aggregate@cpu": _line(0.05, 0.25),
+    "aggregate@gpu": _line(1.5, 10.0),
+    "join@cpu": _line(0.05, 0.125),
+    "join@gpu": _line(0.5, 5.0),
+    "sort@cpu": _line(0.05, 0.1),
+    "sort@gpu": _line(0.6, 5.0),
+    "topk@cpu": _line(0.05, 0.3),
+    "topk@gpu": _line(0.6, 10.0),
+    TO_GPU: _line(0.03, 12.0),
+    TO_CPU: _line(0.03, 12.0),
+    WORKER: _line(25.0, 1.0),
+    "path@spark": _line(12.0, 0.25),
+    "path@panes": _line(15.0, 0.1),
+}
+
+OUTPUT_SHARE: dict[OperationKind, float] = {"aggregate": 0.1, "topk": 0.01, "filter": 0.5}
+"""The bytes that come out of an operation against those that go in, until it is measured."""

@@ -1,0 +1,267 @@
+"""The planning of one query: its costs, its inflection point, its probes and its last plans.
+
+Pure: batches are planned when they are cut, reports are taken in when there is time for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from penstock.devices.calibration import Machine, MachineCosts, machine_of
+from penstock.devices.costs import QueryCosts
+from penstock.devices.fallbacks import Fallbacks
+from penstock.devices.plan import (
+    PlannedWay,
+    Planning,
+    Way,
+    cheapest_way,
+    forced_plan,
+    our_plan,
+    policy_plan,
+)
+from penstock.devices.tuning import SURPRISE, PaperTuning, Probing, is_bearable
+from penstock.devices.worker_path import WorkerPath
+from penstock.model.device_plans import (
+    OUR_POLICIES,
+    BatchPlan,
+    BatchToPlan,
+    Device,
+    PipelineBody,
+    PlanReport,
+)
+from penstock.model.requests import BatchReport
+
+PLANS_MAX = 64
+STALE_BATCHES = 50
+"""A way that was taken within so many batches is known well enough not to be probed."""
+TRIES_MIN = 3
+"""A way that was taken less often counts as untried: one value may be a disturbed one."""
+WORKER_START_MS = 2_000.0
+"""The time by which a batch on the columnar path may take longer than it costs otherwise: workers
+have to start and import what they need, where none had anything to do lately."""
+
+
+@dataclass
+class KeptPlan:
+    """A plan while its batch runs, and after it. `inflection_bytes` is the point that it was made
+    by, `way` the one that `ours` has taken; `is_repeat` of a probe that was made once more;
+    `had_workers`: workers of its run were there when it was made."""
+
+    batch: BatchToPlan
+    pipeline: PipelineBody
+    plan: BatchPlan
+    inflection_bytes: float
+    report: PlanReport | None = None
+    way: Way | None = None
+    is_repeat: bool = False
+    had_workers: bool = False
+
+
+class QueryPlanning:
+    """Plans batches of one query, over all of its runs. Other operations begin with the costs of
+    the machine again."""
+
+    def __init__(self, pipeline: PipelineBody, machines: Sequence[MachineCosts]) -> None:
+        self.pipeline = pipeline
+        self.costs = QueryCosts(pipeline, machines)
+        self.tuning = PaperTuning()
+        self.probing = Probing()
+        self.fallbacks = Fallbacks()
+        self.plans: OrderedDict[int, KeptPlan] = OrderedDict()
+        self._taken_at: dict[Way, int] = {}
+        self._tries: Counter[Way] = Counter()
+        self._cold_way: Way | None = None
+        self._workers = WorkerPath()
+
+    def is_of(self, pipeline: PipelineBody) -> bool:
+        """Whether what was learned is of the operations of a pipeline."""
+        return _learned_for(self.pipeline) == _learned_for(pipeline)
+
+    def is_on(self, pipeline: PipelineBody) -> bool:
+        """Whether a pipeline runs on the same kinds of machines, however many."""
+        return _kinds(self.pipeline) == _kinds(pipeline)
+
+    def moved_to(self, pipeline: PipelineBody, machines: Sequence[MachineCosts]) -> None:
+        """Go on with other kinds of machines: executors come and go, and one that is new has no GPU
+        until a worker tells of it. All that was learned and tried stays."""
+        self.pipeline = pipeline
+        self.costs.moved_to(machines)
+
+    def run_asks(self, run: str) -> str | None:
+        """A run of the query asks; a sentence if the one before it has failed in workers."""
+        has_failed = self._workers.run_asks(run, self.probing.batches)
+        return self.left_out() if has_failed else None
+
+    def left_out(self) -> str | None:
+        """A sentence on the columnar path while it is left out."""
+        if self.pipeline.devices != "auto":
+            return None
+        return self._workers.sentence(self.probing.batches)
+
+    def plan(self, pipeline: PipelineBody, batch: BatchToPlan) -> BatchPlan:
+        """The plan of a batch that was just cut."""
+        self.pipeline = pipeline
+        usable = self._workers.open_pipeline(pipeline, self.probing.batches)
+        planning = Planning.of(usable, batch, self.costs)
+        self.probing.batch_planned()
+        kept = self._planned(planning, batch)
+        kept.had_workers = self._workers.has_workers(batch.at_ms)
+        is_columnar = kept.plan.path == "columnar"
+        self._workers.planned(batch.cut, batch.at_ms, is_columnar=is_columnar)
+        self.plans[batch.cut] = kept
+        if len(self.plans) > PLANS_MAX:
+            self.plans.popitem(last=False)
+        return kept.plan
+
+    def learn(self, report: BatchReport) -> list[str]:
+        """Take in a finished batch; the sentences about it that are to be said now. One that was
+        heard before changes nothing."""
+        kept, ran = self.plans.get(report.cut), report.plan
+        if ran is None or (kept is not None and kept.report is not None):
+            return []
+        is_cold = self._is_cold(kept, ran)
+        if not is_cold:
+            self.costs.learn(ran)
+        if kept is not None:
+            kept.report = ran
+            if kept.plan.path == "columnar":
+                self._workers.reported(report.cut, is_columnar=ran.path == "columnar")
+            self._tune(kept, report, ran)
+            self._probe_done(kept, ran, is_cold=is_cold)
+        return self.fallbacks.heard(ran)
+
+    def _is_cold(self, kept: KeptPlan | None, ran: PlanReport) -> bool:
+        """Whether a batch had to start workers that a later one will find: none were there when it
+        was planned, or it is a probe. Where they are started all the time, that is what they cost.
+        """
+        if not ran.started_workers:
+            return False
+        return kept is None or kept.plan.is_probe or not kept.had_workers
+
+    def _planned(self, planning: Planning, batch: BatchToPlan) -> KeptPlan:
+        pipeline, point = planning.pipeline, self.tuning.inflection_bytes
+        if pipeline.devices != "auto":
+            return KeptPlan(batch, pipeline, forced_plan(planning), point)
+        if pipeline.policy not in OUR_POLICIES:
+            is_probe = pipeline.policy == "lmstream" and self._paper_may_probe(planning, batch)
+            if is_probe:
+                point = self.tuning.probed_bytes()
+                self.probing.probed()
+            plan = policy_plan(planning, point)
+            return KeptPlan(batch, pipeline, _probe(plan) if is_probe else plan, point)
+        ways, may_use_workers = planning.ways(), self._may_use_workers(batch)
+        best = cheapest_way(ways, may_use_workers=may_use_workers)
+        again = self._repeated_way(ways, best, batch)
+        probed = again or self._probed_way(ways, best, batch)
+        taken = best if probed is None else probed
+        self._taken_at[taken.way] = self.probing.batches
+        self._tries[taken.way] += 1
+        is_repeat = again is not None
+        if probed is not None:
+            self.probing.probed(is_repeat=is_repeat)
+        plan = our_plan(planning, ways, probed, may_use_workers=may_use_workers)
+        return KeptPlan(batch, pipeline, plan, point, way=taken.way, is_repeat=is_repeat)
+
+    def _paper_may_probe(self, planning: Planning, batch: BatchToPlan) -> bool:
+        """Whether a batch can bear another inflection point: at worst, all on the dearer device."""
+        if not self.probing.is_due() or planning.absence is not None:
+            return False
+        ways = [planning.on_one_device(device) for device in get_args(Device)]
+        times = [planned.time.wall for planned in ways]
+        margin_ms = max(planned.margin_ms for planned in ways)
+        return is_bearable(max(times) - min(times), batch.spare_ms, margin_ms)
+
+    def _may_use_workers(self, batch: BatchToPlan) -> bool:
+        """Whether a batch finds workers, or can bear their start."""
+        return self._workers.has_workers(batch.at_ms) or is_bearable(
+            WORKER_START_MS, batch.spare_ms
+        )
+
+    def _repeated_way(
+        self, ways: dict[Way, PlannedWay], best: PlannedWay, batch: BatchToPlan
+    ) -> PlannedWay | None:
+        """The way whose last probe had to start workers, which are there now."""
+        way, self._cold_way = self._cold_way, None
+        if way is None or way == best.way or way not in ways:
+            return None
+        return ways[way] if self._is_probe_bearable(ways[way], best, batch) else None
+
+    def _probed_way(
+        self, ways: dict[Way, PlannedWay], best: PlannedWay, batch: BatchToPlan
+    ) -> PlannedWay | None:
+        """The way that was taken longest ago, if it is time to try it and the batch can bear it."""
+        if not self.probing.is_due(has_untried=any(self._tries[way] < TRIES_MIN for way in ways)):
+            return None
+        since = self.probing.batches - STALE_BATCHES
+        stale = [
+            planned
+            for planned in ways.values()
+            if planned.way != best.way
+            and self._taken_at.get(planned.way, since) <= since
+            and self._is_probe_bearable(planned, best, batch)
+        ]
+        return min(stale, key=self._turn, default=None)
+
+    def _is_probe_bearable(self, planned: PlannedWay, best: PlannedWay, batch: BatchToPlan) -> bool:
+        """Whether a batch can bear another way than the best, the start of workers included."""
+        start_ms = 0.0
+        if planned.path == "columnar" and not self._workers.has_workers(batch.at_ms):
+            start_ms = WORKER_START_MS
+        longer_ms = max(planned.time.wall - best.time.wall, 0.0) + start_ms
+        return is_bearable(longer_ms, batch.spare_ms, planned.margin_ms)
+
+    def _turn(self, planned: PlannedWay) -> tuple[int, int, float]:
+        """Ways that were hardly tried come first, then those not taken for longest; of equals the
+        one that is thought to take least."""
+        tries = min(self._tries[planned.way], TRIES_MIN)
+        return tries, self._taken_at.get(planned.way, -1), planned.reckoned_ms
+
+    def _tune(self, kept: KeptPlan, report: BatchReport, ran: PlanReport) -> None:
+        batch = kept.batch
+        processing_ms = report.visible_ms
+        if processing_ms is None:
+            processing_ms = report.planning_ms + report.core_ms / max(batch.cores, 1)
+        self.tuning.batch_done(
+            kept.inflection_bytes,
+            sum(batch.bytes_by_task),
+            processing_ms,
+            batch.oldest_age_ms + processing_ms,
+            batch.slide_ms,
+        )
+
+    def _probe_done(self, kept: KeptPlan, ran: PlanReport, *, is_cold: bool) -> None:
+        """Have a probe repeated that taught nothing, once; note what another one has taught."""
+        if kept.plan.policy not in OUR_POLICIES or not kept.plan.is_probe:
+            return
+        if not is_cold:
+            self.probing.measured(is_surprise=_is_surprise(kept.plan, ran))
+        elif not kept.is_repeat:
+            self._cold_way = kept.way
+
+
+def _is_surprise(plan: BatchPlan, ran: PlanReport) -> bool:
+    """Whether a probe took another time than expected: as a whole, or one of its steps. What a
+    worker takes hides the operations, so that these are looked at by themselves."""
+    pairs = [(plan.expected_ms or 0.0, ran.stage_ms)]
+    for step in ran.operations:
+        planned = plan.operations[step.first : step.first + step.count]
+        pairs.append((sum(each.expected_ms or 0.0 for each in planned), step.ms))
+    return any(not expected / SURPRISE < ms < expected * SURPRISE for expected, ms in pairs)
+
+
+def _learned_for(pipeline: PipelineBody) -> tuple[object, ...]:
+    # Texts are for people, and may have the time of a batch in them.
+    return tuple(operation.kind for operation in pipeline.operations), pipeline.windows
+
+
+def _kinds(pipeline: PipelineBody) -> frozenset[Machine]:
+    return frozenset(machine_of(machine) for machine in pipeline.machines)
+
+
+def _probe(plan: BatchPlan) -> BatchPlan:
+    return msgspec.structs.replace(plan, is_probe=True)
