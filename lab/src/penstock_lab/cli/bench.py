@@ -30,6 +30,7 @@ from penstock_lab.processes import end_on_sigterm
 
 QUERY = several("--query", "queries")
 SECONDS = option("--seconds", type=float, help="How long each run is measured.")
+LOG = option("--log", default="jetstream", show_default=True, help="Or embedded.")
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,21 @@ class Description:
 SUITES = {
     "floor": Description(
         "floor",
-        "What the log adds to the least a stateful micro-batch can cost.",
-        (QUICK, JSON, FOLDER),
+        "What the log adds to the least a stateful micro-batch can cost, and where that goes.",
+        (
+            QUICK,
+            JSON,
+            several(
+                "--query", "queries", "floor, cm_category or lr_join; may be repeated.  [floor]"
+            ),
+            several(
+                "--without",
+                "without",
+                "Run every query without this mechanism too; may be repeated. There are "
+                "hadoopConf, switches, watermark, eviction, panes, inline, commit.",
+            ),
+            FOLDER,
+        ),
     ),
     "nexmark": Description(
         "compared",
@@ -125,6 +139,60 @@ SUITES = {
         "Batches over sliding windows on every path they can take, and on the one chosen.",
         (QUICK, JSON, QUERY, FOLDER),
     ),
+    "devices": Description(
+        "devices",
+        "Operations on CPU and GPU, and workloads planned for both; needs a GPU.",
+        (
+            QUICK,
+            JSON,
+            several(
+                "--part",
+                "parts",
+                "Only this one; may be repeated; spark is latency and rates.  "
+                "[operations, inflection, latency, rates]",
+            ),
+            several("--workload", "workloads", "Only this one, on Spark; may be repeated."),
+            several("--mode", "modes"),
+            option("--minutes", "minutes_max", type=float, help="Begin no run that may end later."),
+            several(
+                "--merge",
+                "merged",
+                "Take in the runs of this result; may be repeated. Measures named parts only.",
+                type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            ),
+            FOLDER,
+        ),
+    ),
+    "prefetch": Description(
+        "prefetch",
+        "State read before its row arrives: prefetching against caches and asynchronous reads.",
+        (
+            QUICK,
+            JSON,
+            plot("Draw latencies and moves of the controller here."),
+            QUERY,
+            several("--mode", "modes"),
+            several("--reads", "reads", "Only these; may be repeated.  [read1ms, direct]"),
+            several("--part", "parts", "Only this one.  [rates, overhead, adaptation]"),
+            rate("Of all runs; it is not looked for then."),
+            REDIS,
+            FOLDER,
+        ),
+    ),
+    "recovery": Description(
+        "recovery",
+        "Kill -9 of driver, executor and server: the time to the first new marker.",
+        (
+            QUICK,
+            JSON,
+            several(
+                "--kill",
+                "kills",
+                type=click.Choice(["driver.cold", "driver.warm", "server", "executor"]),
+            ),
+            FOLDER,
+        ),
+    ),
     "log": Description(
         "log",
         "The log alone, embedded and in JetStream: append, deliver, read by tag, start, recover.",
@@ -153,7 +221,21 @@ SUITES = {
             ),
             rate(),
             several("--level", "levels", "Only this one.  [log]", type=click.Choice(["log"])),
-            option("--log", default="jetstream", show_default=True, help="Or embedded."),
+            LOG,
+            FOLDER,
+        ),
+    ),
+    "paper": Description(
+        "paper",
+        "Asynchronous commit and progress markers under the conditions of their papers.",
+        (
+            QUICK,
+            JSON,
+            plot("Draw batches and latencies here."),
+            several("--paper", "papers_asked", "misa or impeller; may be repeated.  [both]"),
+            several("--query", "queries", "CM1 or LR2; may be repeated.  [both]"),
+            several("--system", "chosen"),
+            LOG,
             FOLDER,
         ),
     ),
@@ -199,7 +281,7 @@ def run_suite(
     plan = suite.plan_of(**options)
     steps = suite.steps(plan)
     console = Console(highlight=False)
-    if suite.minutes is not None:
+    if suite.minutes is not None and steps:
         minutes = suite.minutes(plan)
         console.print(f"{steps} runs, about {minutes:.0f} minutes on quiet cores")
     with told(console, steps) as (tell, done):

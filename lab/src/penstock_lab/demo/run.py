@@ -27,7 +27,7 @@ from penstock_lab.demo.outcome import Outcome, QueryOutcome, latency_ms
 from penstock_lab.demo.queries import BIDS, query
 from penstock_lab.experiment.children import Sender
 from penstock_lab.experiment.outside_reader import LogObserver
-from penstock_lab.experiment.systems import TUNED
+from penstock_lab.experiment.systems import TUNED_STORE
 from penstock_lab.processes import Late, output_to, tail
 from penstock_lab.queries import Stage, start
 from penstock_lab.workloads.load import WORKLOADS, Load
@@ -269,7 +269,7 @@ def _started(folder: Path, console: Console, clock: Clock) -> Iterator[RunningDe
     with contextlib.ExitStack() as closing:
         with _status(console, "starting Spark and a server"), output_to(folder / "spark.log"):
             spark = penstock.session(
-                MASTER, data=folder, app_name="penstock-demo", conf={**TUNED, **QUIET}
+                MASTER, data=folder, app_name="penstock-demo", conf={**TUNED_STORE, **QUIET}
             )
             closing.callback(_stop_spark, spark, folder)
             spark.sparkContext.setLogLevel("ERROR")

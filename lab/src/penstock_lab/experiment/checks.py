@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -16,7 +17,7 @@ from penstock_lab import oracle
 from penstock_lab.experiment.files import FilesPast
 from penstock_lab.experiment.query_sets import query_set_of
 from penstock_lab.queries import Query
-from penstock_lab.workloads.ads import Ads
+from penstock_lab.workloads.ads import Ads, AdsOptions
 from penstock_lab.workloads.load import WORKLOADS
 
 
@@ -40,24 +41,32 @@ def with_oracle(
     ids: Mapping[str, str],
     streams: Mapping[str, str],
     folder: Path,
+    generator: Mapping[str, Any] = MappingProxyType({}),
 ) -> Found:
-    """Every committed batch against DuckDB. Without a client the rows are in files."""
+    """Every committed batch against DuckDB. Without a client the rows are in files.
+
+    `generator` has the options that ads were made with, where they are not the usual ones.
+    """
     named: Mapping[str, str] | None = streams
     if client is None:
         # It answers the questions that the oracle asks of a client, and no others.
         client, named = cast(Client, FilesPast(folder, query, _schemas(query))), None
-    checked = oracle.check(query, client, ids, streams=named, tables=tables(query))
+    checked = oracle.check(query, client, ids, streams=named, tables=tables(query, generator))
     if not sum(checked.batches.values()):
         raise BadCall(f"{query.name} has committed nothing to check", code="nothing_committed")
+    if not checked.rows:
+        raise BadCall(f"of what {query.name} wrote nothing was compared", code="nothing_compared")
     shown = tuple(str(one) for one in checked.differences)
     return Found(checked.rows, checked.different, shown)
 
 
-def tables(query: Query, seed: int = 7) -> dict[str, Any]:
+def tables(
+    query: Query, generator: Mapping[str, Any] = MappingProxyType({}), seed: int = 7
+) -> dict[str, Any]:
     """What an answer is made of besides the streams."""
     if query.family != "ysb":
         return {}
-    return {"campaigns": pa.Table.from_batches([Ads(seed=seed).campaigns()])}
+    return {"campaigns": pa.Table.from_batches([Ads(AdsOptions(**generator), seed).campaigns()])}
 
 
 def _schemas(query: Query) -> dict[str, pa.Schema]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 
 from penstock.client.address import CA_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE, Address
 from penstock.errors import TryAgain
-from penstock_lab.experiment.driver import Answer, Command, Setup
+from penstock_lab.experiment.driver_commands import Answer, Command, Setup
 from penstock_lab.processes import Child
 from penstock_lab.workloads.load import Load
 from penstock_lab.workloads.send import READY, Told
@@ -71,6 +72,10 @@ class Sender(Child):
     def stop(self, *, at_once: bool = True) -> None:
         # While it sends it does not look at its input.
         super().stop(at_once=at_once)
+
+    def cut_short(self) -> None:
+        """Have it send no more and report what it has sent."""
+        self._process.send_signal(signal.SIGTERM)
 
     def wait_report(self, timeout_s: float) -> Told:
         return msgspec.json.decode(self.wait_line(timeout_s), type=Told)

@@ -11,8 +11,9 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 from pyspark.errors import PySparkException
@@ -28,11 +29,21 @@ from penstock.spark.jar import find_jar
 from penstock.testing import delayed_store
 from penstock_lab.experiment import jvm_memory
 from penstock_lab.experiment.batch_times import timed
-from penstock_lab.experiment.phases import PHASES, TRIGGER, batch_of
+from penstock_lab.experiment.driver_commands import (
+    Answer,
+    Command,
+    Count,
+    Delay,
+    Drain,
+    Look,
+    Setup,
+    Start,
+    Tell,
+)
 from penstock_lab.experiment.plan import LOCAL, STORES
 from penstock_lab.experiment.query_sets import query_set_of
+from penstock_lab.experiment.running_query import CacheCounter, last_batch, phases, readings
 from penstock_lab.experiment.systems import SAME_JVM, system
-from penstock_lab.percentiles import median
 from penstock_lab.processes import end_on_sigterm, output_to
 from penstock_lab.queries import Query, Stage, named, start_stage
 from penstock_lab.workloads.load import WORKLOADS
@@ -40,62 +51,6 @@ from penstock_lab.workloads.load import WORKLOADS
 RUNNING_TIMEOUT_S = 60.0
 POLL_S = 0.05
 SAID_MAX = 600
-
-
-class Setup(msgspec.Struct, frozen=True):
-    """How the session is made. The server, if rows are in the log, is told by the environment."""
-
-    system: str
-    cores: int
-    log: str
-    conf: dict[str, str] = {}
-    """Settings beyond the system's."""
-    tells_commits: bool = False
-    """Whether a query that stops tells of its batches, of its commits' steps, and of memory."""
-
-
-class Start(msgspec.Struct, frozen=True, tag=True):
-    """Start a query: each stage from and to the streams (or folders) it is given names for."""
-
-    query: str
-    streams: dict[str, str]
-    folder: str
-    """For checkpoints and, between files, for rows."""
-    parameters: dict[str, Any] = {}
-    rows_max: int | None = None
-    """The most rows of a batch from each stream; a batch has one commit of it at least."""
-    is_awaited: bool = True
-    """Whether to answer only when every stage waits for rows."""
-    store: str = LOCAL
-    """Where checkpoints are: local, or behind a declared delay."""
-    every_s: float = 0.0
-    """The trigger interval; 0: a batch begins when the one before is done."""
-    options: dict[str, str] = {}
-    """Of every source of the log: a deadline, a policy."""
-    pool: str | None = None
-    """The pool of Spark's scheduler that its jobs go to, as a user would choose one."""
-
-
-class Look(msgspec.Struct, frozen=True, tag=True):
-    """Say whether every query still runs."""
-
-
-class Drain(msgspec.Struct, frozen=True, tag=True):
-    """Work off everything that is there, stage by stage."""
-
-
-class Stop(msgspec.Struct, frozen=True, tag=True):
-    """Stop what runs and tell what its batches took."""
-
-
-Command: TypeAlias = Start | Look | Drain | Stop
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """To every command: `error` is a sentence, `said` what it asked for."""
-
-    said: dict[str, Any] = {}
-    error: str | None = None
 
 
 class Driver:
@@ -107,6 +62,7 @@ class Driver:
         self._clock = clock
         self._spark = self._session()
         self._running: list[tuple[Stage, StreamingQuery]] = []
+        self._counter = CacheCounter()
         self._jvm_pid = jvm_memory.jvm_of(os.getpid()) if setup.tells_commits else None
 
     def obey(self, command: Command) -> dict[str, Any]:
@@ -114,9 +70,20 @@ class Driver:
             return self._start(command)
         if isinstance(command, Look):
             self._refuse_failed()
+            return {"batches": {stage.name: last_batch(query) for stage, query in self._running}}
+        if isinstance(command, Count):
+            self._refuse_failed()
+            return {
+                stage.name: msgspec.to_builtins(self._counter.reads(query, stage.lookup))
+                for stage, query in self._running
+            }
+        if isinstance(command, Delay):
+            jvm.declare_delay(command.ms)
             return {}
         if isinstance(command, Drain):
             return self._drain()
+        if isinstance(command, Tell):
+            return self._commits()
         return self.stop()
 
     def end(self) -> None:
@@ -124,13 +91,14 @@ class Driver:
 
     def _session(self) -> SparkSession:
         conf = session_conf(self._setup)
-        master, name = f"local[{self._setup.cores}]", f"penstock-bench-{self._system.name}"
+        master = self._setup.master or f"local[{self._setup.cores}]"
+        name = f"penstock-bench-{self._system.name}"
         if self._system.rows == "log":
             spark = penstock.session(master, app_name=name, conf=conf)
         else:
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             builder: SparkSession.Builder = SparkSession.builder.master(master).appName(name)
-            # For the store with a delay only; nothing of the plug-in is switched on.
+            # For the store with a delay; the plug-in is on where the system's settings name it.
             for key, value in {**conf, "spark.jars": str(find_jar().path)}.items():
                 builder = builder.config(key, value)
             spark = builder.getOrCreate()
@@ -142,13 +110,29 @@ class Driver:
         if self._jvm_pid is not None:
             jvm_memory.forget_peak(self._jvm_pid)
         started = []
-        for stage in query.stages:
-            make = self._on_log if self._system.rows == "log" else self._on_files
-            started.append((stage, make(query, stage, command)))
-            self._running.append(started[-1])
+        with self._set(command.conf):
+            for stage in query.stages:
+                make = self._on_log if self._system.rows == "log" else self._on_files
+                started.append((stage, make(query, stage, command)))
+                self._running.append(started[-1])
         if command.is_awaited:
             self._wait_for_waits(command.query, [running for _, running in started])
         return {"ids": {stage.name: str(running.id) for stage, running in started}}
+
+    @contextlib.contextmanager
+    def _set(self, conf: dict[str, str]) -> Iterator[None]:
+        """Settings of the session while the block runs; a query keeps those it began with."""
+        before = {key: self._spark.conf.get(key, None) for key in conf}
+        for key, value in conf.items():
+            self._spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key, earlier in before.items():
+                if earlier is None:
+                    self._spark.conf.unset(key)
+                else:
+                    self._spark.conf.set(key, earlier)
 
     def _wait_for_waits(self, name: str, started: list[StreamingQuery]) -> None:
         until = self._clock.monotonic_s() + RUNNING_TIMEOUT_S
@@ -166,7 +150,7 @@ class Driver:
 
         The log's source has Spark run a first batch without rows; Spark's file source does not.
         """
-        if self._system.rows == "log" and query.lastProgress is not None:
+        if self._system.rows == "log" and last_batch(query) >= 0:
             return True
         return str(query.status["message"]).startswith("Waiting for")
 
@@ -201,14 +185,16 @@ class Driver:
                 schema = query.stage(name).columns
             reader = self._spark.readStream.schema(schema).format("parquet")
             frames[name] = reader.load(str(folder / name))
-        return (
+        writer = (
             stage.build(frames)
             .writeStream.format("parquet")
             .outputMode(stage.mode)
             .queryName(stage.name)
             .option("checkpointLocation", str(self._checkpoints(command) / stage.name))
-            .start(str(folder / stage.name))
         )
+        if command.every_s:
+            writer = writer.trigger(processingTime=f"{round(command.every_s * 1000)} milliseconds")
+        return writer.start(str(folder / stage.name))
 
     def _drain(self) -> dict[str, Any]:
         for _, query in self._running:
@@ -226,7 +212,7 @@ class Driver:
 
     def stop(self) -> dict[str, Any]:
         told: dict[str, Any] = {
-            "phases": {stage.name: _phases(query) for stage, query in self._running}
+            "phases": {stage.name: phases(query) for stage, query in self._running}
         }
         if self._setup.tells_commits:
             told |= self._commits()
@@ -242,7 +228,7 @@ class Driver:
             told["batches"] = [msgspec.to_builtins(timed(one)) for one in query.recentProgress]
             told["stages"][stage.name] = {
                 "batches": told["batches"],
-                "work": _work_ms(query) if self._system.rows == "log" else {},
+                **(readings(query) if self._system.rows == "log" else {"work": {}}),
             }
             told["steps"] = jvm.commit_steps(str(query.id))
         if self._jvm_pid is not None:
@@ -262,28 +248,6 @@ def session_conf(setup: Setup) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         **{key: value for store in stores for key, value in store.items()},
         **setup.conf,
-    }
-
-
-def _phases(query: StreamingQuery) -> dict[str, float]:
-    """Medians over the batches with rows that Spark still remembers, its last hundred."""
-    batches = [batch_of(one) for one in query.recentProgress]
-    full = [batch for batch in batches if batch.rows]
-    names = [name for name in (TRIGGER, *PHASES) if any(name in one.duration_ms for one in full)]
-    found = {name: median([one.duration_ms.get(name, 0) for one in full]) or 0.0 for name in names}
-    last = max((batch.batch for batch in batches), default=-1)
-    return {"batches": last + 1, "rows": median([one.rows for one in full]) or 0.0, **found}
-
-
-def _work_ms(query: StreamingQuery) -> dict[int, tuple[float, float]]:
-    """How long the tasks of each batch ran, summed over them, and its jobs waited for cores."""
-    # A wait for a shuffle is part of the state's updates already.
-    return {
-        ledger.batch: (
-            sum(ms for step, ms in ledger.task_ms.items() if step != "shuffle wait"),
-            ledger.wall_ms.get("schedule", 0.0),
-        )
-        for ledger in penstock.batch_steps(query)
     }
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from penstock_lab.experiment.outside_reader import sink_files
+from penstock_lab.experiment.outside_reader import METADATA, sink_files
 from penstock_lab.queries import Query, Stage
 
 SCHEME = "file://"
@@ -97,6 +97,13 @@ class FilesPast:
         return found
 
 
+def is_committed(folder: Path, stage: str) -> bool:
+    """Whether the commit log of a stage has what its sink shows; our commits follow behind."""
+    shown = [_batch_of(entry) for entry in _entries(folder / "rows" / stage / METADATA)]
+    commits = folder / "checkpoints" / stage / "commits"
+    return not shown or (commits / str(max(shown))).exists()
+
+
 def micros(table: pa.Table) -> pa.Table:
     """Timestamps as the log has them; Spark's Parquet files have nanoseconds."""
     fields = [
@@ -108,6 +115,10 @@ def micros(table: pa.Table) -> pa.Table:
 
 def _entries(folder: Path) -> list[Path]:
     return [one for one in folder.iterdir() if one.name.split(".")[0].isdigit()]
+
+
+def _batch_of(entry: Path) -> int:
+    return int(entry.name.split(".")[0])
 
 
 def _lines(entry: Path) -> list[dict[str, Any]]:

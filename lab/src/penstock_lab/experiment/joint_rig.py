@@ -14,15 +14,16 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 import msgspec
-import psutil
 
 from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import PenstockError
 from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.children import Sender
-from penstock_lab.experiment.driver import Start, Stop
+from penstock_lab.experiment.device_plans import planned_batches
+from penstock_lab.experiment.driver_commands import Start, Stop
 from penstock_lab.experiment.estimates import estimates_off
 from penstock_lab.experiment.outside_reader import LogObserver
+from penstock_lab.experiment.processor_time import cpu_in
 from penstock_lab.experiment.query_sets import window_of
 from penstock_lab.experiment.rig import (
     SENDER_GRACE_S,
@@ -36,7 +37,7 @@ from penstock_lab.experiment.visible_rows import batch_rows, spans
 from penstock_lab.queries import Query, named
 
 BACKLOG_TIMEOUT_S = 120.0
-ADMISSION = ("moment_late_ms_p95", "decision_share")
+ADMISSION = ("moment_late_ms_p95", "decision_share", "planning_share")
 
 
 class JointBench(Protocol):
@@ -84,6 +85,8 @@ class JointRig(Rig):
         names.folder.mkdir()
         with self._noting_errors(noted, names.folder):
             self._measure_together(names, conditions, noted)
+        if conditions.deletes_streams:
+            self._delete_streams(names)
         return noted
 
     def _measure_together(
@@ -116,6 +119,13 @@ class JointRig(Rig):
                 self._replace_engine()
             for query, query_ids in ids.items():
                 self._look_back(names, query, query_ids, stages, noted)
+
+    def _delete_streams(self, names: JointNames) -> None:
+        """Give the log its room back; a stream that cannot go stays, and costs nothing but that."""
+        assert self._client is not None
+        for stream in names.streams.values():
+            with contextlib.suppress(PenstockError):
+                self._client.delete_stream(stream, force=True)
 
     def _send_backlog(self, names: JointNames, conditions: Together) -> None:
         if not conditions.backlog_rows:
@@ -153,42 +163,29 @@ class JointRig(Rig):
             every_s=part.every_s,
             options=part.options,
             pool=part.pool,
+            conf=part.conf,
         )
         ids: dict[str, str] = self._ask(start, START_TIMEOUT_S)["ids"]
         return ids
 
     def _let_send(self, sender: Sender, conditions: Together, noted: TogetherNoted) -> None:
-        """Processor time is taken where the measured stretch begins and where it ends."""
+        """Processor time is that of the measured stretch."""
         sender.go()
         SYSTEM_CLOCK.sleep(conditions.warm_up_s)
-        before_s = self._cpu_s()
-        SYSTEM_CLOCK.sleep(conditions.measure_s)
-        after_s = self._cpu_s()
+        noted.cpu_s = cpu_in(self._pids(), conditions.measure_s)
         noted.report = sender.wait_report(conditions.tail_s + SENDER_GRACE_S)
-        if before_s is not None and after_s is not None:
-            noted.cpu_s = after_s - before_s
 
-    def _cpu_s(self) -> float | None:
-        """Processor time so far of the driver, what it has started, and the server."""
-        if self._engine is None or self._server is None:
-            return None
-        try:
-            driver = psutil.Process(self._engine.pid)
-            each = [driver, *driver.children(recursive=True), psutil.Process(self._server.pid)]
-            times = [process.cpu_times() for process in each]
-        except psutil.Error:
-            return None
-        return float(sum(time.user + time.system for time in times))
-
-    def _admission(self, query_id: str) -> dict[str, float]:
-        """The server's account of its decisions; empty of a query that stated no terms."""
+    def _note_admission(self, query_id: str, part: PartNoted) -> None:
+        """Note the server's account of its decisions; nothing of a query that stated no terms."""
         assert self._client is not None
         try:
             explained = self._client.explain(query_id)
         except PenstockError:
-            return {}
+            return
         each = {name: getattr(explained, name) for name in ADMISSION}
-        return {name: float(value) for name, value in each.items() if value is not None}
+        part.admission = {name: float(value) for name, value in each.items() if value is not None}
+        if explained.devices is not None:
+            part.planned = planned_batches(explained.devices)
 
     def _wait_all_seen(self, names: JointNames, observers: dict[str, LogObserver]) -> None:
         for name, observer in observers.items():
@@ -215,7 +212,8 @@ class JointRig(Rig):
             work = msgspec.convert(told_work, dict[int, tuple[float, float]], str_keys=True)
             part.batches = spans(batches, markers, taken, work)
             part.estimates_off = estimates_off(part.batches, self._cores)
-        part.admission = self._admission(ids[stage.name])
+            part.plan_notes = tuple(stages[stage.name]["notes"])
+        self._note_admission(ids[stage.name], part)
         checked = self._check(self._client, query, ids, names.streams, names.folder)
         part.rows_checked, part.rows_different = checked.rows_checked, checked.rows_different
         part.differences = list(checked.first)

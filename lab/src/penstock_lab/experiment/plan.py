@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import inf
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,6 +20,14 @@ LOCAL = "local"
 STORES = (LOCAL, *STANDARD)
 
 
+class WarmUp(msgspec.Struct, frozen=True):
+    """A warm-up by batches, in so many seconds at most and at least; by seconds without batches."""
+
+    most_s: float
+    batches: int = 0
+    least_s: float = 0.0
+
+
 class Conditions(msgspec.Struct, frozen=True):
     """What one run of one query is made under and judged by, whatever the system."""
 
@@ -26,6 +35,7 @@ class Conditions(msgspec.Struct, frozen=True):
     rate: int
     """Events per second, of all streams of the generator together."""
     warm_up_s: float
+    """How long it warms up, or at most, where it does so by batches."""
     measure_s: float
     event_speed: float = 1.0
     """Seconds of event time in a second."""
@@ -44,6 +54,16 @@ class Conditions(msgspec.Struct, frozen=True):
     """Where campaigns are looked up, for the query that does so."""
     options: dict[str, str] = {}
     """Of every source: a deadline, a policy."""
+    is_backlog: bool = False
+    """Whether all rows are there before the query starts: then none is sent too late."""
+    traffic: Literal["constant", "normal"] = "constant"
+    """Normal: a new rate every second, about the mean."""
+    generator: dict[str, Any] = {}
+    """Options of the generator beyond its rate."""
+    warm_up_batches: int = 0
+    """Batches of every stage after which the measured stretch begins; 0: after `warm_up_s`."""
+    warm_up_least_s: float = 0.0
+    """How long it warms up at least, where it does so by batches."""
 
     @property
     def query_set(self) -> QuerySet:
@@ -51,12 +71,13 @@ class Conditions(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long the sender sends."""
+        """How long the sender sends, at most: it is cut short where the warm-up was shorter."""
         return self.warm_up_s + self.measure_s
 
     @property
     def limits(self) -> Limits:
-        return Limits(stall_ms=self.stall_s * 1000)
+        limits = Limits(stall_ms=self.stall_s * 1000)
+        return msgspec.structs.replace(limits, lag_ms_p99=inf) if self.is_backlog else limits
 
     def load(self, streams: dict[str, str], *, to_files: bool = False) -> Load:
         """What the sender of the run sends."""
@@ -68,6 +89,8 @@ class Conditions(msgspec.Struct, frozen=True):
             seed=self.seed,
             tick_ms=self.files_tick_ms if to_files else self.tick_ms,
             event_speed=self.event_speed,
+            traffic=self.traffic,
+            options=self.generator,
         )
 
 
@@ -97,6 +120,11 @@ class Plan(msgspec.Struct, frozen=True):
     warm_up_s: float = 4.0
     first_warm_up_s: float = 8.0
     """Warm-up of the first query of a process, which runs on code not compiled yet."""
+    warm_up_batches: int = 0
+    """Batches that end a warm-up earlier than these seconds, though not before `warm_up_least_s`;
+    0: a warm-up is so many seconds."""
+    first_warm_up_batches: int = 0
+    warm_up_least_s: float = 0.0
     stall_s: float = 8.0
     drain_s: float = 30.0
     tick_ms: int = 50
@@ -126,11 +154,19 @@ class Plan(msgspec.Struct, frozen=True):
     def rate_of(self, query: str) -> int:
         return self.rates.get(query, self.rate)
 
-    def conditions(self, query: str, warm_up_s: float, rate: int | None = None) -> Conditions:
+    def warm_up(self, *, is_first: bool) -> WarmUp:
+        """The warm-up of a run, which is longer for the first one of a process."""
+        if is_first:
+            return WarmUp(self.first_warm_up_s, self.first_warm_up_batches, self.warm_up_least_s)
+        return WarmUp(self.warm_up_s, self.warm_up_batches, self.warm_up_least_s)
+
+    def conditions(
+        self, query: str, warm_up_s: float, rate: int | None = None, warm_up_batches: int = 0
+    ) -> Conditions:
         """Those of one run of a query; `rate` is the plan's unless given."""
         same = {name: getattr(self, name) for name in Conditions.__struct_fields__ if name in SAME}
         rate = self.rate_of(query) if rate is None else rate
-        return Conditions(query, rate, warm_up_s, **same)
+        return Conditions(query, rate, warm_up_s, warm_up_batches=warm_up_batches, **same)
 
     def settings(self) -> dict[str, Any]:
         """For the result file: the plan, and the Spark settings of each system."""
@@ -138,7 +174,11 @@ class Plan(msgspec.Struct, frozen=True):
         return {**msgspec.to_builtins(self), "spark": conf}
 
 
-SAME = {*Plan.__struct_fields__} & {*Conditions.__struct_fields__} - {"rate", "warm_up_s"}
+SAME = {*Plan.__struct_fields__} & {*Conditions.__struct_fields__} - {
+    "rate",
+    "warm_up_s",
+    "warm_up_batches",
+}
 """What a run has from its plan."""
 
 
@@ -165,8 +205,11 @@ def plan_of(
         repeats=3 if quick else 5,
         event_speed=query_set.event_speed,
         measure_s=8.0 if quick else 60.0,
-        warm_up_s=3.0 if quick else 10.0,
-        first_warm_up_s=6.0 if quick else 20.0,
+        warm_up_s=6.0 if quick else 20.0,
+        first_warm_up_s=12.0 if quick else 60.0,
+        warm_up_batches=10 if quick else 30,
+        first_warm_up_batches=60 if quick else 200,
+        warm_up_least_s=3.0 if quick else 10.0,
         # A batch behind a delay takes seconds without anything being wrong.
         stall_s=8.0 if store == LOCAL else 20.0,
         again_until_s=900.0 if quick else 7_200.0,

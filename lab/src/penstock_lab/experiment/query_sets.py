@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import BadCall
-from penstock_lab.queries import ADS, CLUSTER, LINEAR_ROAD, NEXMARK, Query
+from penstock_lab.queries import ADS, CLUSTER, LINEAR_ROAD, NEXMARK, NEXMARK_FURTHER, PAPER, Query
 from penstock_lab.workloads.seeded import BASE_TIME_MS
 
 SECOND_MS = 1_000
@@ -30,6 +30,8 @@ class QuerySet:
     """Seconds of event time in a second: a short run sees enough windows close."""
     base_time_ms: int = BASE_TIME_MS
     """Event time of the first event."""
+    further: Mapping[str, Callable[..., Query]] = field(default_factory=dict)
+    """Queries over the same rows that only some suite has a use for."""
     rates: Mapping[str, int] = field(default_factory=dict)
     """Of the queries that two cores cannot keep up with at `rate`."""
 
@@ -56,6 +58,7 @@ QUERY_SETS = {
             ("q1", "q3", "q4", "q5", "q8", "q18"),
             rate=2_000,
             event_speed=4,
+            further=NEXMARK_FURTHER,
             # Both call Python once for each auction that a batch touches.
             rates={"q4": 1_000, "q6": 1_000},
         ),
@@ -68,6 +71,7 @@ QUERY_SETS = {
             rate=1_000,
             event_speed=4,
             base_time_ms=BASE_TIME_MS + SECOND_MS,
+            further={name: made for name, made in PAPER.items() if name.startswith("lr_")},
         ),
         QuerySet(
             "cluster",
@@ -78,6 +82,7 @@ QUERY_SETS = {
             rate=1_000,
             event_speed=10,
             base_time_ms=BASE_TIME_MS + SECOND_MS,
+            further={name: made for name, made in PAPER.items() if name.startswith("cm_")},
         ),
         QuerySet(
             "ysb",
@@ -100,9 +105,11 @@ def key_of(query: str) -> str:
 def query_set_of(query: str) -> QuerySet:
     """The set a query belongs to."""
     for query_set in QUERY_SETS.values():
-        if query.lower() in query_set.queries:
+        if query.lower() in {**query_set.queries, **query_set.further}:
             return query_set
-    known = ", ".join(name for each in QUERY_SETS.values() for name in each.queries)
+    known = ", ".join(
+        name for each in QUERY_SETS.values() for name in (*each.queries, *each.further)
+    )
     raise BadCall(f"there is no query {query!r}; there is {known}", code="unknown_query")
 
 

@@ -13,6 +13,7 @@ from penstock_lab.experiment.latency import (
     Latencies,
     Second,
     Sighting,
+    batch_slope_ms_per_s,
     curve,
     latencies,
     longest_gap_ms,
@@ -28,7 +29,17 @@ from penstock_lab.workloads.sending import Sent
 
 C = TypeVar("C")
 Kind: TypeAlias = Literal[
-    "compared", "growth", "sustain", "spare", "burst", "backlog", "beside", "past limit"
+    "compared",
+    "growth",
+    "sustain",
+    "spare",
+    "burst",
+    "backlog",
+    "beside",
+    "past limit",
+    "overhead",
+    "adaptation",
+    "calibration",
 ]
 """What a run was made for."""
 DIFFERENCES_KEPT = 5
@@ -47,6 +58,8 @@ class Run(msgspec.Struct, frozen=True):
     past_window: Latencies | None = None
     """Latency past the end of the window plus the watermark's delay."""
     slope_ms_per_s: float | None = None
+    busy_share: float | None = None
+    """Of the measured stretch, with a batch under way; None where nothing tells it."""
     longest_gap_ms: float | None = None
     sent: Sent | None = None
     lag_ms: list[float] = []
@@ -56,6 +69,10 @@ class Run(msgspec.Struct, frozen=True):
     rows_different: int = 0
     differences: list[str] = []
     phases: dict[str, dict[str, float]] = {}
+    warm_up_s: float = 0.0
+    """From the first send to the measured stretch."""
+    warm_up_batches: int | None = None
+    """Batches in the warm-up; None where they were not counted."""
 
     @property
     def is_counted(self) -> bool:
@@ -79,6 +96,22 @@ class Noted(msgspec.Struct):
     """Of the commits, by name: count, total and most milliseconds."""
     rss_mb: float | None = None
     """The most memory of the JVM in the run."""
+    cpu_s: float | None = None
+    """Processor time of driver and server in the measured stretch."""
+    snapshot_bytes: list[int] = []
+    """Of the state of every batch, all partitions together, where snapshots are kept of all."""
+    warm_ms: float | None = None
+    """When the warm-up was over, since the epoch; None: as long after the first send as the
+    conditions say."""
+    warm_up_batches: int | None = None
+    """Batches in the warm-up, where they are counted."""
+
+    def measured_from_ms(self, conditions: Conditions) -> float:
+        """The begin of the measured stretch, since the epoch; the sender must have reported."""
+        if self.warm_ms is not None:
+            return self.warm_ms
+        assert self.told is not None
+        return self.told.started_ms + conditions.warm_up_s * 1000
 
 
 class Measured(msgspec.Struct, Generic[C], frozen=True):
@@ -112,7 +145,7 @@ def run_of(conditions: Conditions, system: str, repeat: int, noted: Noted) -> Ru
         error = noted.error or "the run did not come to its end"
         return Run(query, system, repeat, Verdict("failed", (error,)), rate)
     started_us = told.started_ms * 1000
-    warm_us = started_us + int(conditions.warm_up_s * 1e6)
+    warm_us = int(noted.measured_from_ms(conditions) * 1000)
     ended_us = warm_us + int(conditions.measure_s * 1e6)
     values = row_latencies_ms(noted.sightings, warm_us)
     base_us = conditions.query_set.base_time_ms * 1000
@@ -146,7 +179,19 @@ def run_of(conditions: Conditions, system: str, repeat: int, noted: Noted) -> Ru
         rows_different=noted.rows_different,
         differences=noted.differences[:DIFFERENCES_KEPT],
         phases=noted.phases,
+        warm_up_s=round((warm_us - started_us) / 1e6, 3),
+        warm_up_batches=noted.warm_up_batches,
     )
+
+
+def with_batch_slope(run: Run, conditions: Conditions, noted: Noted) -> Run:
+    """The run with the rise of its latency taken over the oldest row of every batch."""
+    if noted.told is None:
+        return run
+    warm_us = noted.told.started_ms * 1000 + round(conditions.warm_up_s * 1e6)
+    until_us = warm_us + round(conditions.measure_s * 1e6)
+    slope = batch_slope_ms_per_s(noted.sightings, warm_us, until_us)
+    return msgspec.structs.replace(run, slope_ms_per_s=slope)
 
 
 def as_columns(kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> dict[str, list[Any]]:

@@ -23,19 +23,23 @@ from uuid import uuid4
 import msgspec
 
 from penstock.client import Client
+from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import PenstockError, TryAgain
 from penstock.spark import server_process
+from penstock.testing.nats_servers import NatsServers
 from penstock_lab.experiment.batch_times import Timed
+from penstock_lab.experiment.checkpoint_files import snapshot_bytes
 from penstock_lab.experiment.checks import Check, with_oracle
 from penstock_lab.experiment.children import Engine, Sender
-from penstock_lab.experiment.driver import Drain, Setup, Start, Stop
+from penstock_lab.experiment.driver_commands import Command, Drain, Look, Setup, Start, Stop, Tell
+from penstock_lab.experiment.files import is_committed
 from penstock_lab.experiment.outside_reader import FolderObserver, LogObserver, Observer
 from penstock_lab.experiment.plan import Conditions
+from penstock_lab.experiment.processor_time import cpu_in
 from penstock_lab.experiment.query_sets import window_of
 from penstock_lab.experiment.record import Noted
 from penstock_lab.experiment.seat import ProcessSeat
 from penstock_lab.experiment.systems import System, system
-from penstock_lab.experiment.together import TogetherNoted
 from penstock_lab.processes import Late
 from penstock_lab.queries import Query, named
 from penstock_lab.workloads.load import WORKLOADS
@@ -44,6 +48,7 @@ START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 SENDER_GRACE_S = 20.0
 SEEN_TIMEOUT_S = 10.0
+LOOK_EVERY_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,12 @@ class Names:
     @property
     def rows(self) -> Path:
         return self.folder / "rows"
+
+
+class Notes(Protocol):
+    """Notes of a run: why it came to no end, if it did not."""
+
+    error: str | None
 
 
 class Bench(Protocol):
@@ -123,12 +134,22 @@ class Rig:
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         if self._system.rows == "log":
-            self._server = server_process.start(self._folder / "data")
+            self._server = server_process.start(self._folder / "data", log=self._log_servers())
             self._closing.callback(self._server.stop)
             address = self._server.address
             client = Client(address.url, address.token, address.ca)
             self._client = self._closing.enter_context(client)
         self._start_engine()
+
+    def _log_servers(self) -> str | None:
+        """The address of a log on servers of its own, started here; None: it needs none."""
+        if self._system.replicas == 1:
+            return None
+        try:
+            servers = NatsServers(self._folder / "nats", self._system.replicas)
+            return self._closing.enter_context(servers).url
+        except (FileNotFoundError, TimeoutError) as error:
+            raise TryAgain(str(error), code="server_not_started") from error
 
     def _start_engine(self) -> None:
         log = str(self._folder / "spark.log")
@@ -161,7 +182,7 @@ class Rig:
         return noted
 
     @contextlib.contextmanager
-    def _noting_errors(self, noted: Noted | TogetherNoted, folder: Path) -> Iterator[None]:
+    def _noting_errors(self, noted: Notes, folder: Path) -> Iterator[None]:
         """A run's errors are noted, its folder goes, and the process is fit for the next one."""
         try:
             yield
@@ -185,10 +206,10 @@ class Rig:
             closing.callback(observer.stop)
             observer.start()
             noted.sightings = observer.seen
-            sender.go()  # 4
-            noted.told = sender.wait_report(conditions.seconds + SENDER_GRACE_S)
+            self._send(sender, conditions, noted)  # 4
             if self._is_worked_off(conditions.drain_s):  # 5
                 self._wait_seen(names.streams[names.query.stages[-1].name], observer)
+                self._wait_committed(names)
                 self._note(self._ask(Stop(), STOP_TIMEOUT_S), noted)  # 6
             else:
                 noted.is_drained = False
@@ -196,12 +217,56 @@ class Rig:
             checked = self._check(self._client, names.query, ids, names.streams, names.folder)
             noted.rows_checked, noted.rows_different = checked.rows_checked, checked.rows_different
             noted.differences = list(checked.first)
+            if self._tells_commits:
+                noted.snapshot_bytes = snapshot_bytes(names.folder / "checkpoints")
+
+    def _send(self, sender: Sender, conditions: Conditions, noted: Noted) -> None:
+        """Let the sender send until its schedule ends, or the measured stretch does before it.
+
+        What the batches took by then is noted, should they never end.
+        """
+        before = self._last_batches() if conditions.warm_up_batches else {}
+        sender.go()
+        if conditions.warm_up_batches:
+            noted.warm_up_batches = self._warm_up(conditions, before)
+            noted.warm_ms = SYSTEM_CLOCK.wall_ms()
+            noted.cpu_s = cpu_in(self._pids(), conditions.measure_s)
+            sender.cut_short()
+        elif self._tells_commits:
+            SYSTEM_CLOCK.sleep(conditions.warm_up_s)
+            noted.cpu_s = cpu_in(self._pids(), conditions.measure_s)
+        noted.told = sender.wait_report(conditions.seconds + SENDER_GRACE_S)
+        if self._tells_commits:
+            self._note_commits(self._ask(Tell(), STOP_TIMEOUT_S), noted)
+
+    def _pids(self) -> list[int]:
+        return [each.pid for each in (self._engine, self._server) if each is not None]
+
+    def _warm_up(self, conditions: Conditions, before: Mapping[str, int]) -> int:
+        """Wait for so many batches of every stage, within bounds; the least number there were."""
+        began_s = SYSTEM_CLOCK.monotonic_s()
+        while True:
+            last = self._last_batches()
+            made = min(last[stage] - number for stage, number in before.items())
+            past_s = SYSTEM_CLOCK.monotonic_s() - began_s
+            is_warm = made >= conditions.warm_up_batches and past_s >= conditions.warm_up_least_s
+            if is_warm or past_s >= conditions.warm_up_s:
+                return made
+            SYSTEM_CLOCK.sleep(LOOK_EVERY_S)
+
+    def _last_batches(self) -> dict[str, int]:
+        """Of every stage the number of the last batch that has ended; -1 before the first."""
+        batches: dict[str, int] = self._ask(Look(), STOP_TIMEOUT_S)["batches"]
+        return batches
 
     def _note(self, said: dict[str, Any], noted: Noted) -> None:
         noted.phases = said["phases"]
         if self._tells_commits:
-            noted.batches = msgspec.convert(said["batches"], list[Timed])
-            noted.steps, noted.rss_mb = said["steps"], said["rss_mb"]
+            self._note_commits(said, noted)
+
+    def _note_commits(self, said: dict[str, Any], noted: Noted) -> None:
+        noted.batches = msgspec.convert(said["batches"], list[Timed])
+        noted.steps, noted.rss_mb = said["steps"], said["rss_mb"]
 
     def _create(self, names: Names, conditions: Conditions) -> None:
         if self._client is not None:
@@ -262,7 +327,20 @@ class Rig:
         if observer.error is not None:
             raise observer.error
 
-    def _ask(self, command: Start | Drain | Stop, timeout_s: float) -> dict[str, Any]:
+    def _wait_committed(self, names: Names) -> None:
+        """Between files the answer is checked by Spark's commit log, which may follow behind."""
+        until_s = SYSTEM_CLOCK.monotonic_s() + SEEN_TIMEOUT_S
+        stage = names.query.stages[-1].name
+        while self._client is None and not is_committed(names.folder, stage):
+            if SYSTEM_CLOCK.monotonic_s() > until_s:
+                raise TryAgain(
+                    f"the sink of {stage} shows a batch that its commit log did not have within "
+                    f"{SEEN_TIMEOUT_S:g} s",
+                    code="rows_not_seen",
+                )
+            SYSTEM_CLOCK.sleep(LOOK_EVERY_S)
+
+    def _ask(self, command: Command, timeout_s: float) -> dict[str, Any]:
         assert self._engine is not None
         return self._engine.ask(command, timeout_s)
 

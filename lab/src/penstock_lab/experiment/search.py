@@ -3,6 +3,8 @@
 It doubles until a rate does not hold, then halves the interval between the highest that held and
 the lowest that did not. A rate holds if the run counts and latency after warm-up does not rise: a
 system that falls behind by a part of what comes in rises by that part of a second in each second.
+The few long batches of a fixed trigger make such a slope noise, so a query that had nothing to do
+for a tenth of the time holds its rate whatever the slope.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from penstock_lab.experiment.turns import Step
 M = TypeVar("M", bound=Measured[Any])
 SLOPE_MS_PER_S_MAX = 50.0
 """A rise of 50 ms per second: 5 % of the input is not kept up with. Noise rises less."""
+BUSY_SHARE_MIN = 0.9
+"""A query that falls behind has a batch under way all the time, or nearly."""
 PRECISION = 1.15
 """The search ends when the rate that failed is this many times the rate that held, or less."""
 
@@ -62,7 +66,8 @@ class Searched(msgspec.Struct, frozen=True):
 def is_sustained(run: Run, slope_max: float = SLOPE_MS_PER_S_MAX) -> bool:
     """A run that does not count does not hold its rate: nor if it was the sender that was late."""
     slope = run.slope_ms_per_s
-    return run.is_counted and slope is not None and slope <= slope_max
+    has_spare_time = run.busy_share is not None and run.busy_share < BUSY_SHARE_MIN
+    return run.is_counted and slope is not None and (slope <= slope_max or has_spare_time)
 
 
 def how(run: Run) -> str:

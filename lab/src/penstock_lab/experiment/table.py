@@ -46,8 +46,9 @@ def figures_table(title: str, figures: Sequence[Figure]) -> Table:
     table = bare_table(title)
     table.add_column("figure", no_wrap=True)
     for name in ("value", "repeats", "goal", ""):
-        # Where it is narrow, a verdict in many words takes two lines rather than lose one.
-        table.add_column(name, justify="right", no_wrap=name != "")
+        # Where it is narrow, a verdict and a range take two lines rather than lose a word.
+        is_wrapped = name in ("", "repeats")
+        table.add_column(name, justify="right", no_wrap=not is_wrapped)
     for figure in figures:
         table.add_row(
             figure.name,

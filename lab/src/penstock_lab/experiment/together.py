@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from penstock_lab.experiment.device_plans import PlannedBatches
 from penstock_lab.experiment.latency import (
     Latencies,
     Sighting,
@@ -21,6 +22,7 @@ from penstock_lab.experiment.verdict import Kind, Verdict
 from penstock_lab.experiment.visible_rows import (
     Span,
     batch_maxima_ms,
+    busy_share,
     miss_ratio,
     throughput,
     within,
@@ -44,6 +46,8 @@ class Part(msgspec.Struct, frozen=True):
     """Of its sources: a deadline, a policy."""
     pool: str | None = None
     """The pool of Spark's scheduler that it is put into."""
+    conf: dict[str, str] = {}
+    """Settings of the session for this query alone."""
 
 
 class Together(msgspec.Struct, frozen=True):
@@ -70,6 +74,8 @@ class Together(msgspec.Struct, frozen=True):
     seed: int = 7
     generator: dict[str, int] = {}
     """Further options of the generator."""
+    deletes_streams: bool = False
+    """Whether its streams go when it is over: rows of many fast runs fill a disk."""
 
     @property
     def query_set(self) -> QuerySet:
@@ -139,6 +145,10 @@ class PartNoted(msgspec.Struct):
     """By estimator, the median of how far it was off, as a share of what a batch took."""
     admission: dict[str, float] = {}
     """What the server says of its decisions: how late cuts were, what share of time they took."""
+    planned: PlannedBatches | None = None
+    """Plans of its batches; None where nobody planned them."""
+    plan_notes: tuple[str, ...] = ()
+    """The notes that rules left on its plan."""
     rows_checked: int = 0
     rows_different: int = 0
     differences: list[str] = []
@@ -180,6 +190,9 @@ class QueryRun(msgspec.Struct, frozen=True):
     """All its batches."""
     measured: list[Span] = []
     """Those cut in the measured stretch."""
+    planned: PlannedBatches | None = None
+    """Plans of its batches; None where nobody planned them."""
+    plan_notes: tuple[str, ...] = ()
 
 
 def query_runs(
@@ -203,7 +216,8 @@ def query_runs(
         slope = batch_slope_ms_per_s(mine.rows, round(from_ms * 1000), until_us)
         mine = msgspec.structs.replace(mine, rows=sent_before(mine.rows, until_us))
         run = run_of(conditions.of(part), system, repeat, part_noted(noted, mine))
-        run = msgspec.structs.replace(run, slope_ms_per_s=slope)
+        busy = busy_share(mine.batches, from_ms, until_ms)
+        run = msgspec.structs.replace(run, slope_ms_per_s=slope, busy_share=busy)
         values = row_latencies_ms(mine.rows, round(from_ms * 1000))
         maxima = batch_maxima_ms(mine.rows, round(from_ms * 1000))
         ratios = {f"{bound:g}": miss_ratio(values, bound) for bound in deadlines_s}
@@ -221,6 +235,8 @@ def query_runs(
             mine.admission,
             mine.batches,
             measured,
+            mine.planned,
+            mine.plan_notes,
         )
     return made
 
@@ -272,11 +288,12 @@ def cpu_shares(conditions: Together, noted: TogetherNoted) -> dict[str, float]:
 
 
 def summed_up(name: str, system: str, repeat: int, rate: int, runs: Mapping[str, QueryRun]) -> Run:
-    """All queries of a run as one: the gravest verdict, the steepest rise, the worst latency."""
+    """All queries of a run as one: the gravest verdict, steepest rise, busiest, worst latency."""
     every = [query_run.run for query_run in runs.values()]
     kind = min((run.verdict.kind for run in every), key=GRAVEST_FIRST.index)
     slopes = [run.slope_ms_per_s for run in every]
     known = [slope for slope in slopes if slope is not None]
+    busy = [run.busy_share for run in every if run.busy_share is not None]
     counted = [run for run in every if run.latency is not None]
     worst = max(counted, key=lambda run: run.latency.p99 if run.latency else 0.0, default=every[0])
     reasons = tuple(f"{run.query}: {why}" for run in every for why in run.verdict.reasons)
@@ -289,6 +306,7 @@ def summed_up(name: str, system: str, repeat: int, rate: int, runs: Mapping[str,
         sum(run.results for run in every),
         worst.latency,
         slope_ms_per_s=max(known) if len(known) == len(slopes) else None,
+        busy_share=max(busy) if len(busy) == len(every) else None,
         sent=every[0].sent,
         lag_ms=every[0].lag_ms,
         rows_checked=sum(run.rows_checked for run in every),

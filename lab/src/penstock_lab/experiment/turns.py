@@ -39,6 +39,11 @@ def rotated(systems: tuple[T, ...], shift: int) -> tuple[T, ...]:
     return (*systems[start:], *systems[:start])
 
 
+def alternated(systems: tuple[T, ...], turn: int) -> tuple[T, ...]:
+    """The systems as they are, and in every other turn from the last to the first."""
+    return systems[::-1] if turn % 2 else systems
+
+
 class Retries:
     """How many runs of a suite may be made once more, and until when.
 

@@ -55,10 +55,14 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def batch_rows(
-    client: Client, stream: str, markers: Sequence[Mapping[str, Any]]
+    client: Client, stream: str, markers: Sequence[Mapping[str, Any]], after: int | None = None
 ) -> list[BatchRows]:
-    """The rows that each committed batch took from a stream; batches without any are left out."""
-    before, latest = (client.position(stream, at=at) for at in ("earliest", "latest"))
+    """The rows that each committed batch took from a stream; batches without any are left out.
+
+    `after` is the position before the first marker; None: the stream was read from its beginning.
+    """
+    earliest, latest = (client.position(stream, at=at) for at in ("earliest", "latest"))
+    before = earliest if after is None else after
     taken = []
     for marker in markers:
         end = max(min(int(marker["positions"].get(stream, 0)), latest), before)
@@ -68,6 +72,24 @@ def batch_rows(
             taken.append(BatchRows(int(marker["batch"]), seen, int(rows.nbytes)))
         before = end
     return taken
+
+
+def joined(streams: Sequence[Sequence[BatchRows]]) -> list[BatchRows]:
+    """The rows of several streams by the batch that took them."""
+    by_batch: dict[int, list[BatchRows]] = {}
+    for taken in streams:
+        for rows in taken:
+            by_batch.setdefault(rows.batch, []).append(rows)
+    return [
+        BatchRows(
+            batch,
+            Sighting(
+                parts[0].sighting.seen_us, np.concatenate([p.sighting.sent_us for p in parts])
+            ),
+            sum(part.row_bytes for part in parts),
+        )
+        for batch, parts in sorted(by_batch.items())
+    ]
 
 
 def spans(
@@ -110,6 +132,14 @@ def spans(
 def within(every: Sequence[Span], from_ms: float, until_ms: float) -> list[Span]:
     """Batches that were cut in that stretch."""
     return [span for span in every if from_ms <= span.cut_ms < until_ms]
+
+
+def busy_share(every: Sequence[Span], from_ms: float, until_ms: float) -> float | None:
+    """The share of a stretch in which a batch was under way, between its cut and its marker."""
+    if until_ms <= from_ms or not every:
+        return None
+    inside = (min(span.visible_ms, until_ms) - max(span.cut_ms, from_ms) for span in every)
+    return sum(ms for ms in inside if ms > 0) / (until_ms - from_ms)
 
 
 def throughput(every: Sequence[Span]) -> float | None:

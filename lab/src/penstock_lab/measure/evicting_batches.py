@@ -25,7 +25,7 @@ from penstock.client import Client
 from penstock.client.address import no_server, read_server_file
 from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import Bug, TryAgain
-from penstock_lab.experiment.systems import SAME_JVM, TUNED
+from penstock_lab.experiment.systems import SAME_JVM, TUNED_STORE
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.measure.micro_batches import PARTITIONS
 from penstock_lab.percentiles import median
@@ -37,7 +37,7 @@ ROWS = 1_000
 EVICTION_KEY = "spark.penstock.eviction"
 SIDES = {"spark": {EVICTION_KEY: "spark"}, "ours": {EVICTION_KEY: "skip"}}
 CONF = {
-    **{key: value for key, value in TUNED.items() if not key.endswith("providerClass")},
+    **TUNED_STORE,
     **SAME_JVM,
     "spark.sql.shuffle.partitions": str(PARTITIONS),
     "spark.sql.streaming.numRecentProgressUpdates": "10000",

@@ -28,7 +28,7 @@ from penstock.errors import PenstockError, TryAgain
 from penstock.spark import server_process
 from penstock_lab import oracle
 from penstock_lab.experiment.children import Engine
-from penstock_lab.experiment.driver import Drain, Look, Setup, Start, Stop
+from penstock_lab.experiment.driver_commands import Drain, Look, Setup, Start, Stop
 from penstock_lab.measure.feeding import Feed, create_outputs
 from penstock_lab.measure.query_groups import Asked, Group
 from penstock_lab.oracle import Checked

@@ -1,8 +1,8 @@
 """Worker of the floor suite: the cost of one stateful micro-batch, on stock Spark or on Penstock.
 
-Both run the same query over the same numbers with the same state store; only source and sink
-differ. `spark` reads Spark's own generator and writes nowhere, which is the least a batch can cost;
-`penstock` reads the log and commits to it. The answer is checked on both sides.
+Both run the same query over the same numbers with state in RocksDB and its change log. `spark`
+reads Spark's own generator and writes nowhere, which is the least a batch can cost; `penstock`
+reads the log and commits to it, all else as a session has it. Both answers are checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from penstock.errors import Bug, TryAgain
 from penstock.observe.batch_ledger import BatchSteps
 from penstock.settings.switches import SWITCHES
 from penstock_lab.experiment.phases import Batch, batch_of, timing
-from penstock_lab.experiment.systems import SAME_JVM, TUNED
+from penstock_lab.experiment.systems import PROVIDER, SAME_JVM, TUNED_STORE
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.percentiles import median
 
@@ -39,7 +39,7 @@ PARTITIONS = 2
 SPARE_BATCHES = 5
 PAUSE_S = 0.25
 CONF = {
-    **TUNED,
+    **TUNED_STORE,
     **SAME_JVM,
     "spark.sql.shuffle.partitions": str(PARTITIONS),
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
@@ -82,7 +82,7 @@ def on_spark(
     run: Run, folder: Path, conf: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     builder = SparkSession.builder.master(MASTER).appName("floor")
-    for key, value in {**conf, **CONF}.items():
+    for key, value in {**conf, **CONF, **PROVIDER}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     try:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, TryAgain
 from penstock.testing.nats_servers import NatsServers
 from penstock_lab.baselines.task_graph.graph_process import GraphRun, LogProcess, Plan, sent_by
 from penstock_lab.baselines.task_graph.reader import Seen
@@ -23,6 +25,10 @@ from penstock_lab.measure.task_graph_answers import check
 from penstock_lab.percentiles import percentile
 from penstock_lab.workloads import sending
 from penstock_lab.workloads.send import Told
+
+FILL_TICK_MS = 100
+"""Few and large appends: what fills a state is not measured."""
+FILL_TIMEOUT_S = 120.0
 
 
 @contextlib.contextmanager
@@ -64,8 +70,24 @@ def told(sent: Sent) -> Told:
     return Told(summed, sent.started_us // 1000, sent.lag_ms)
 
 
+class Fill(msgspec.Struct, frozen=True):
+    """What a run finds in its state: so much of the workload is sent first, as fast as it goes."""
+
+    seconds: float = 0.0
+    """Of event time."""
+    open_s: float = 0.0
+    """How long auctions stay open, about; 0: as in the reference."""
+
+
+NOTHING = Fill()
+
+
 def measure(
-    graph: Plan, conditions: Conditions, host: LogProcess, quiet_s: float
+    graph: Plan,
+    conditions: Conditions,
+    host: LogProcess,
+    quiet_s: float,
+    fill: Fill = NOTHING,
 ) -> tuple[Noted, float]:
     """What was noted, errors included, and the commits per second of the slowest task.
 
@@ -73,29 +95,74 @@ def measure(
     """
     noted = Noted()
     try:
-        return noted, _run(graph, conditions, host, quiet_s, noted)
+        return noted, _run(graph, conditions, host, quiet_s, fill, noted)
     except PenstockError as error:
         noted.error = error.message
         return noted, 0.0
 
 
 def _run(
-    graph: Plan, conditions: Conditions, host: LogProcess, quiet_s: float, noted: Noted
+    graph: Plan,
+    conditions: Conditions,
+    host: LogProcess,
+    quiet_s: float,
+    fill: Fill,
+    noted: Noted,
 ) -> float:
     rate, seconds, seed = conditions.rate, conditions.seconds, conditions.seed
+    quiet_s += 3 * graph.interval_ms / 1000
     running = GraphRun(graph, host)
     try:
-        sender = running.sender(rate, seconds, seed=seed, tick_ms=conditions.tick_ms)
+        filled = _fill(running, conditions, fill, quiet_s)
+        sender = running.sender(
+            *(rate, seconds),
+            seed=seed,
+            tick_ms=conditions.tick_ms,
+            first=filled.events,
+            open_s=fill.open_s,
+        )
         sender.tell(b"go")
         noted.told = told(sent_by(sender))
-        quiet_s += 3 * graph.interval_ms / 1000
         noted.is_drained = running.wait_quiet(quiet_s, conditions.drain_s)
         seen = running.seen()
         noted.sightings = sightings(seen)
     finally:
         commits = running.stop()
-    load = load_of(conditions.query, rate, seconds, seed, conditions.tick_ms)
+    load = load_of(
+        *(conditions.query, rate, fill.seconds + seconds, seed, conditions.tick_ms),
+        open_s=fill.open_s,
+    )
     checked = check(conditions.query, load, seen)
     noted.rows_checked, noted.rows_different = checked.rows, checked.different
     noted.differences = checked.differences
-    return min(commits.values(), default=0) / seconds
+    return min(commits.values(), default=0) / (filled.took_s + seconds)
+
+
+class Filled(NamedTuple):
+    """How many events have filled the state, and how long the tasks were at it."""
+
+    events: int = 0
+    took_s: float = 0.0
+
+
+def _fill(running: GraphRun, conditions: Conditions, fill: Fill, quiet_s: float) -> Filled:
+    """Send what is to be in the state, and wait until it is."""
+    if not fill.seconds:
+        return Filled()
+    sender = running.sender(
+        *(conditions.rate, fill.seconds),
+        seed=conditions.seed,
+        tick_ms=FILL_TICK_MS,
+        is_paced=False,
+        open_s=fill.open_s,
+    )
+    sender.tell(b"go")
+    began_us = sent_by(sender).started_us
+    if not running.wait_quiet(quiet_s, FILL_TIMEOUT_S):
+        raise TryAgain(
+            f"what {fill.seconds:g} s of events make was not in the state after "
+            f"{FILL_TIMEOUT_S:g} s",
+            code="no_answer",
+        )
+    took_s = (running.look().last_us - began_us) / 1e6
+    return Filled(round(conditions.rate * fill.seconds), max(took_s, 0.0))

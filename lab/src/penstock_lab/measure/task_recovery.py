@@ -47,6 +47,8 @@ SEED = 7
 INTERVAL_MS = 10.0
 """Of the worker that comes back, so that the wait for its first commit is not what is measured."""
 TIMEOUT_S = 120.0
+WARM = "warm_"
+"""Before the names of what a worker took that had been started and waited."""
 
 
 def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
@@ -54,11 +56,13 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
     try:
         made = asyncio.run(make(job, host, clock))
         found: dict[str, Any] = {"changes": made}
+        starts = ("", WARM) if job.options.get("has_warm") else ("",)
         for number in range(int(job.options["recoveries"])):
             for run in ("with", "without") if number % 2 else ("without", "with"):
-                took = asyncio.run(recover(job, host, run, clock))
-                for name, value in took.items():
-                    found.setdefault(f"{run}_{name}", []).append(value)
+                for start in starts:
+                    took = asyncio.run(recover(job, host, run, clock, is_warm=start == WARM))
+                    for name, value in took.items():
+                        found.setdefault(f"{start}{run}_{name}", []).append(value)
         return found
     finally:
         host.stop()
@@ -125,8 +129,11 @@ async def make(job: Job, host: LogProcess, clock: Clock) -> int:
     return count
 
 
-async def recover(job: Job, host: LogProcess, run: str, clock: Clock) -> dict[str, float]:
-    """From the start of a worker to the first new marker of all of its tasks."""
+async def recover(
+    job: Job, host: LogProcess, run: str, clock: Clock, *, is_warm: bool = False
+) -> dict[str, float]:
+    """From the start of a worker to the first new marker of all of its tasks; of a warm one, which
+    has been started and waits, from the word that it is to take over."""
     graph = q8.graph()
     tasks = [task for task in graph.tasks(run) if task.stage == "join"]
     port = await LogClient.open(host.socket)
@@ -151,10 +158,15 @@ async def recover(job: Job, host: LogProcess, run: str, clock: Clock) -> dict[st
         [(task.stage, task.number, 0.0) for task in tasks],
         str(host.socket),
         INTERVAL_MS,
+        is_standby=is_warm,
     )
     began_s = clock.monotonic_s()
     child = JobChild("penstock_lab.baselines.task_graph.worker", working, job.path / "worker.log")
     try:
+        if is_warm:
+            await asyncio.to_thread(child.wait_line, TIMEOUT_S)
+            began_s = clock.monotonic_s()
+            child.tell(b"go")
         while len(marked) < len(tasks):
             if not child.is_running() or clock.monotonic_s() - began_s > TIMEOUT_S:
                 raise child.failed()

@@ -1,8 +1,9 @@
 """Worker of the columnar suite: batches of queries over sliding windows, planned in several ways.
 
-`fill` writes the input once. `paths` starts one session and runs every case on every path in it,
-one query after the other over the same commits; all of them must give the same answer, which for
-cases of small batches is the oracle's too.
+`fill` writes the input once. `learn` runs one query long enough for planning to have tried every
+path; what it has learned of this machine stays in the folder of the log. `paths` starts one session
+and runs every case on every path in it, one query after the other over the same commits; all of
+them must give the same answer, which for cases of small batches is the oracle's too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -22,19 +23,20 @@ from penstock.client import Client
 from penstock.client.address import no_server, read_server_file
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug, TryAgain
+from penstock.model.device_plans import QueryDevices
 from penstock.observe.batch_ledger import BatchRecord
-from penstock.settings.plugin import WINDOWS
+from penstock.settings.devices import DEVICES
 from penstock.spark import jvm, server_process
 from penstock_lab import oracle, queries
-from penstock_lab.experiment.phases import batch_of, timing
+from penstock_lab.experiment.device_plans import PlannedBatches, planned_batches, ways_of
+from penstock_lab.experiment.phases import Batch, batch_of, timing
 from penstock_lab.experiment.systems import NOT_COUNTED, SAME_JVM
 from penstock_lab.experiment.turns import rotated
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.measure.feeding import Feed, OneStream, create_outputs
+from penstock_lab.measure.window_cases import Case, streams_of
+from penstock_lab.measure.worker_round_trips import RoundTrip, round_trip
 from penstock_lab.percentiles import percentile
-from penstock_lab.queries import Query
-from penstock_lab.queries.cluster import cm_category, cm_job
-from penstock_lab.queries.linear_road import lr_count, lr_speed
 from penstock_lab.workloads.cluster_trace import ClusterTrace, ClusterTraceOptions
 from penstock_lab.workloads.linear_road import LinearRoad, LinearRoadOptions
 
@@ -46,53 +48,19 @@ CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-AUTO = "auto"
+AUTO, CPU = "auto", "cpu"
 PATH_CONF: Mapping[str, Mapping[str, str]] = {
-    "spark": {WINDOWS.name: "spark"},
-    "panes": {WINDOWS.name: "panes"},
+    "spark": {DEVICES.name: "spark"},
+    "panes": {DEVICES.name: "panes"},
+    CPU: {DEVICES.name: "cpu"},
     AUTO: {},
 }
 """Settings that force a path; `auto` is what a session has that sets nothing."""
-FAMILIES = {
-    "cm_category": cm_category.query,
-    "cm_job": cm_job.query,
-    "lr_speed": lr_speed.query,
-    "lr_count": lr_count.query,
-}
+TERMS = {"policy": "asap"}
+"""Options of the source on every path. Batches of a query with a policy are planned where devices
+are `auto`; the others have it too, so that nothing but the path differs."""
 REPORTED_S = 20.0
 PAUSE_S = 0.05
-
-
-class Case(msgspec.Struct, frozen=True):
-    """A query with one size of windows and of batches."""
-
-    family: str
-    range_s: int
-    slide_s: int
-    rows: int
-    """Rows of a batch."""
-    batches: int
-    warm_up: int
-    is_small: bool = False
-    is_goal: bool = True
-
-    @property
-    def name(self) -> str:
-        small = "_small" if self.is_small else ""
-        return f"{self.family}_{self.range_s}_{self.slide_s}{small}"
-
-    @property
-    def query(self) -> Query:
-        return FAMILIES[self.family](range_s=self.range_s, slide_s=self.slide_s)
-
-    @property
-    def stream(self) -> str:
-        """The stream of the log that it reads, whole."""
-        return self.query.inputs[0] + ("_small" if self.is_small else "")
-
-    @property
-    def commits_rows(self) -> int:
-        return self.rows * (self.warm_up + self.batches)
 
 
 class Measurement(msgspec.Struct, frozen=True):
@@ -104,6 +72,8 @@ class Measurement(msgspec.Struct, frozen=True):
     rows: int
     """Rows of the answer."""
     notes: tuple[str, ...]
+    ways: dict[str, float] = {}
+    """The share of the measured batches by the way that was planned for them; none: no plan."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -115,6 +85,10 @@ class Options(msgspec.Struct, frozen=True):
     data: str
     """The folder of the log."""
     paths: tuple[str, ...] = ()
+    round_trips: Case | None = None
+    """Batches of one row, for a worker by itself."""
+    learning: Case | None = None
+    """Batches from which planning learns what the paths take here."""
     repeat: int = 0
 
 
@@ -122,42 +96,36 @@ def main(job: Job) -> dict[str, Any]:
     options = msgspec.convert(job.options, Options)
     if job.system == "fill":
         return fill(options)
-    return run_paths(options, job.path)
+    with opened(options, job.path) as runs:
+        return learned(options, runs) if job.system == "learn" else run_paths(options, runs)
 
 
 def fill(options: Options) -> dict[str, Any]:
     """Write every stream that a case reads, as many commits as its largest case needs."""
     server = server_process.start(Path(options.data))
+    learning = () if options.learning is None else (options.learning,)
     try:
         with Client(server.address.url, server.address.token) as client:
-            for stream, rows in streams_of(options.cases).items():
+            for stream, rows in streams_of((*options.cases, *learning)).items():
                 feed = Feed(client, [source_of(stream, options.rate)], options.commit_rows)
                 feed.append(rows // options.commit_rows)
+            if options.round_trips is not None:
+                source = source_of(options.round_trips.stream, options.rate)
+                Feed(client, [source], 1).append(options.round_trips.commits_rows)
             return {"rows": sum(client.describe(s).rows for s in streams_of(options.cases))}
     finally:
         server.stop()
 
 
-def streams_of(cases: Sequence[Case]) -> dict[str, int]:
-    """Streams to be written, each with its rows; all cases of a stream read it whole."""
-    rows: dict[str, int] = {}
-    for case in cases:
-        if rows.setdefault(case.stream, case.commits_rows) != case.commits_rows:
-            raise Bug(f"cases of {case.stream} need different numbers of rows", code="bug")
-    return rows
-
-
 def source_of(stream: str, rate: int) -> OneStream:
     if stream.startswith("tasks"):
         return OneStream(stream, "job", ClusterTrace(ClusterTraceOptions(rate=rate)))
-    # Each of the vehicles that are on the road at once has one report in half a minute.
-    default = LinearRoadOptions()
-    vehicles = max(default.vehicles, rate * default.report_every_s)
-    road = LinearRoadOptions(rate=rate, vehicles=vehicles)
-    return OneStream(stream, "vehicle", LinearRoad(road))
+    return OneStream(stream, "vehicle", LinearRoad(LinearRoadOptions.of_rate(rate)))
 
 
-def run_paths(options: Options, folder: Path) -> dict[str, Any]:
+@contextmanager
+def opened(options: Options, folder: Path) -> Iterator[Runs]:
+    """A session on the log; with its end the server keeps what was learned of this machine."""
     data = Path(options.data)
     spark = penstock.session(MASTER, data=data, app_name="columnar", conf=CONF)
     try:
@@ -166,19 +134,28 @@ def run_paths(options: Options, folder: Path) -> dict[str, Any]:
         if left is None:
             raise no_server(data)
         with Client(left.url, left.token, left.ca) as client:
-            runs = Runs(spark, client, folder)
-            # The first query of a session runs on code that is not compiled yet.
-            runs.run(options.cases[0], options.paths[0])
-            return {
-                "cases": {
-                    case.name: msgspec.to_builtins(
-                        measured(runs, case, rotated(options.paths, options.repeat + place))
-                    )
-                    for place, case in enumerate(options.cases)
-                }
-            }
+            yield Runs(spark, client, folder)
     finally:
         spark.stop()
+
+
+def learned(options: Options, runs: Runs) -> dict[str, Any]:
+    """A long run that is planned: batches, probes and ways that the last of them took."""
+    planned = None if options.learning is None else runs.learn(options.learning)
+    return {"planned": msgspec.to_builtins(planned)}
+
+
+def run_paths(options: Options, runs: Runs) -> dict[str, Any]:
+    # The first query of a session runs on code that is not compiled yet.
+    runs.run(options.cases[0], options.paths[0])
+    cases = {
+        case.name: measured(runs, case, rotated(options.paths, options.repeat + place))
+        for place, case in enumerate(options.cases)
+    }
+    trip = None
+    if options.round_trips is not None and CPU in options.paths:
+        trip = runs.round_trip(options.round_trips)
+    return {"cases": msgspec.to_builtins(cases), "round_trip": msgspec.to_builtins(trip)}
 
 
 def measured(runs: Runs, case: Case, paths: Sequence[str]) -> dict[str, Measurement]:
@@ -209,6 +186,18 @@ def ordered(rows: pa.Table) -> pa.Table:
     return rows.combine_chunks().sort_by([(name, "ascending") for name in rows.column_names])
 
 
+class Ran(NamedTuple):
+    """One run of a case, as Spark and the plug-in have reported it."""
+
+    query_id: str
+    streams: dict[str, str]
+    output: str
+    records: list[BatchRecord]
+    batches: list[Batch]
+    notes: tuple[str, ...]
+    devices: QueryDevices | None
+
+
 class Runs:
     """Queries run one after the other in one session, each with a stream and folder of its own."""
 
@@ -218,6 +207,47 @@ class Runs:
 
     def run(self, case: Case, path: str) -> tuple[Measurement, pa.Table]:
         """The times of a case on a path, and its answer."""
+        ran = self._ran(case, path)
+        if case.is_small:
+            stage = case.query.stages[-1]
+            checked = oracle.check(
+                case.query, self._client, {stage.name: ran.query_id}, streams=ran.streams
+            )
+            if not checked.is_right:
+                raise Bug(f"{case.name} on path {path}: {checked}", code="wrong_answer")
+        whole = timing(ran.batches, case.rows, case.warm_up, case.batches)
+        rows = self._client.read(ran.output)
+        stage_ms = source_stage_ms(ran.records, case)
+        ways = {} if ran.devices is None else ways_of(ran.devices.plans[: case.batches])
+        return Measurement(whole.trigger_ms_p50, stage_ms, rows.num_rows, ran.notes, ways), rows
+
+    def round_trip(self, case: Case) -> RoundTrip | None:
+        """The way of one row to a worker that is warm, and back."""
+        return round_trip(self._ran(case, CPU).records, case.warm_up)
+
+    def learn(self, case: Case) -> PlannedBatches | None:
+        """The planning of a case on `auto`."""
+        with self._running(case, AUTO) as (running, _):
+            devices = self._client.explain(str(running.id)).devices
+        return None if devices is None else planned_batches(devices)
+
+    def _ran(self, case: Case, path: str) -> Ran:
+        with self._running(case, path) as (running, streams):
+            records = reported(running, case.warm_up + case.batches)
+            notes = tuple(
+                note.text
+                for note in penstock.plan_notes(running)
+                if note.rule in ("devices", "panes")
+            )
+            batches = [batch_of(progress) for progress in running.recentProgress]
+            query_id = str(running.id)
+            devices = self._client.explain(query_id).devices
+        output = streams[case.query.stages[-1].name]
+        return Ran(query_id, streams, output, records, batches, notes, devices)
+
+    @contextmanager
+    def _running(self, case: Case, path: str) -> Iterator[tuple[StreamingQuery, dict[str, str]]]:
+        """The query when all its input is processed, and the names of its streams."""
         self._done += 1
         query, output = case.query, f"{case.name}_{path}_{self._folder.name}_{self._done}"
         stage = query.stages[-1]
@@ -230,26 +260,13 @@ class Runs:
                 self._folder / str(self._done),
                 streams=streams,
                 rows_max=case.rows,
+                options=TERMS,
             )
         try:
             running.processAllAvailable()
-            records = reported(running, case.warm_up + case.batches)
-            notes = tuple(
-                note.text for note in penstock.plan_notes(running) if note.rule == "panes"
-            )
-            batches = [batch_of(progress) for progress in running.recentProgress]
+            yield running, streams
         finally:
             running.stop()
-        if case.is_small:
-            checked = oracle.check(
-                query, self._client, {stage.name: str(running.id)}, streams=streams
-            )
-            if not checked.is_right:
-                raise Bug(f"{case.name} on path {path}: {checked}", code="wrong_answer")
-        whole = timing(batches, case.rows, case.warm_up, case.batches)
-        rows = self._client.read(output)
-        stage_ms = source_stage_ms(records, case)
-        return Measurement(whole.trigger_ms_p50, stage_ms, rows.num_rows, notes), rows
 
 
 @contextmanager

@@ -11,7 +11,16 @@ rows of a group. The latency of a result is the time it becomes visible less its
 from __future__ import annotations
 
 from penstock_lab.queries.query import Frames, Query, Stage, Watermark
-from penstock_lab.queries.registry import ADS, ALL, CLUSTER, LINEAR_ROAD, NEXMARK, named
+from penstock_lab.queries.registry import (
+    ADS,
+    ALL,
+    CLUSTER,
+    LINEAR_ROAD,
+    NEXMARK,
+    NEXMARK_FURTHER,
+    PAPER,
+    named,
+)
 from penstock_lab.queries.start import start, start_stage
 
 __all__ = [
@@ -20,6 +29,8 @@ __all__ = [
     "CLUSTER",
     "LINEAR_ROAD",
     "NEXMARK",
+    "NEXMARK_FURTHER",
+    "PAPER",
     "Frames",
     "Query",
     "Stage",

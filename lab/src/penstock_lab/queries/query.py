@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from penstock.errors import BadCall
 
 Frames: TypeAlias = Mapping[str, DataFrame]
-Mode: TypeAlias = Literal["append", "update"]
+Mode: TypeAlias = Literal["append", "update", "complete"]
 CACHE_BYTES = 64 << 20
 """Of a worker's cache of looked-up values."""
 
@@ -35,8 +35,9 @@ class Stage:
     """One streaming query: ordinary PySpark from streams to a stream.
 
     Without `key` the rows written are all of the answer; with it, a later row with the same key
-    replaces the earlier one. `ranked` names the columns that a sorted answer is sorted within;
-    their rows are written together, in the order of the column `rank`.
+    replaces the earlier one. In complete mode the rows of a batch replace all those before it.
+    `ranked` names the columns that a sorted answer is sorted within; their rows are written
+    together, in the order of the column `rank`.
     """
 
     name: str
@@ -49,6 +50,8 @@ class Stage:
     key: tuple[str, ...] = ()
     ranked: tuple[str, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
+    lookup: str | None = None
+    """The name that `penstock.enrich` counts under, in a stage that looks something up with it."""
 
     @property
     def route(self) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ def search_of(
                 repeats=1,
                 measure_s=10.0 if quick else 30.0,
                 warm_up_s=5.0 if quick else 10.0,
+                first_warm_up_s=6.0,
                 again_max=0,
             )
             for name in names

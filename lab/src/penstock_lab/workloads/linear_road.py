@@ -10,6 +10,7 @@ the four behind it. A vehicle moves by the speed it reported last.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +71,14 @@ class LinearRoadOptions:
     """How long an accident blocks its segment, in seconds."""
     base_time_ms: int = BASE_TIME_MS
     """Event time of timestamp 0, in milliseconds since the epoch."""
+
+    @classmethod
+    def of_rate(cls, rate: int, **options: Any) -> Self:
+        """Options for a rate, however high: there are at least as many vehicles as report."""
+        given = {"vehicles": cls.vehicles, "report_every_s": cls.report_every_s, **options}
+        if "vehicles" not in options:
+            given["vehicles"] = max(given["vehicles"], rate * given["report_every_s"])
+        return cls(rate=rate, **given)
 
     def __post_init__(self) -> None:
         counts = (self.rate, self.report_every_s, self.highways, self.accident_every_s)

@@ -135,7 +135,7 @@ WORKLOADS = {
         _single(
             "reports",
             lambda load: LinearRoad(
-                LinearRoadOptions(rate=load.event_rate, **load.options), load.seed
+                LinearRoadOptions.of_rate(load.event_rate, **load.options), load.seed
             ),
         ),
     ),

@@ -124,11 +124,21 @@ class GraphRun:
         self._coordinator = self._start_coordinator()
 
     def sender(
-        self, rate: int, seconds: float, *, seed: int, tick_ms: int = 10, is_paced: bool = True
+        self,
+        rate: int,
+        seconds: float,
+        *,
+        seed: int,
+        tick_ms: int = 10,
+        is_paced: bool = True,
+        first: int = 0,
+        open_s: float = 0.0,
     ) -> JobChild:
-        """Everything is made when this returns; tell it `go`."""
+        """Everything is made when this returns; tell it `go`. See `SenderJob`."""
         plan, log = self.plan, str(self._log.socket)
-        job = SenderJob(plan.graph, plan.run, log, rate, seconds, seed, tick_ms, is_paced)
+        job = SenderJob(
+            *(plan.graph, plan.run, log, rate, seconds, seed, tick_ms, is_paced, first, open_s)
+        )
         child = self._child(f"{PACKAGE}.sender", job)
         child.wait_ready()
         return child

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +23,7 @@ from penstock.log.contract import Entry
 from penstock.log.operations import AppendRecord, SetAux, TrimTag
 from penstock.log.reading.subscription import check_whole
 from penstock.model.ids import Instance, Lsn
-from penstock_lab.baselines.task_graph.follower import Follower
+from penstock_lab.baselines.task_graph.follower import Follower, LoopCalls
 from penstock_lab.baselines.task_graph.logs import open_log
 from penstock_lab.baselines.task_graph.socket_calls import Answering, answer_at
 from penstock_lab.processes import READY, ended_with_parent, first_of
@@ -47,14 +48,13 @@ class LogServer:
     def __init__(self, log: LocalLog, loop: asyncio.AbstractEventLoop) -> None:
         self._log = log
         self._loop = loop
+        self._calls = LoopCalls(loop)
         self._followers: dict[tuple[Answering, int], Follower] = {}
 
     def close(self) -> None:
-        """Follow the log no more. To be called before the log is closed: it is read until then."""
+        """Follow the log no more. To be called on the loop, before the log is closed."""
         for follower in self._followers.values():
             follower.close()
-        for follower in self._followers.values():
-            follower.wait_end()
 
     def handle(self, caller: Answering, number: int, name: str, arguments: list[Any]) -> None:
         match name:
@@ -108,15 +108,16 @@ class LogServer:
         answer: Callable[[Any], Any] = lambda done: done,
     ) -> None:
         future.add_done_callback(
-            lambda done: self._loop.call_soon_threadsafe(_pass_on, caller, number, done, answer)
+            lambda done: self._calls.put(partial(_pass_on, caller, number, done, answer))
         )
 
     def _subscribe(self, caller: Answering, name: int, tags: list[str], after: int) -> None:
-        # A follower whose caller is gone may still be reading: it is kept until it has ended.
         self._followers = {
-            key: follower for key, follower in self._followers.items() if follower.is_running
+            key: follower
+            for key, follower in self._followers.items()
+            if not follower.subscription.is_closed
         }
-        follower = Follower(self._log.subscribe(tags, Lsn(after)), caller, name, self._loop)
+        follower = Follower(*(self._log, tags, Lsn(after), caller, name, self._loop, self._calls))
         self._followers[caller, name] = follower
         caller.on_lost.append(follower.close)
 

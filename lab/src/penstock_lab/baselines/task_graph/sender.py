@@ -40,6 +40,10 @@ class SenderJob(msgspec.Struct, frozen=True):
     seed: int
     tick_ms: int = 10
     is_paced: bool = True
+    first: int = 0
+    """Number of the first event: those before it were sent by another sender."""
+    open_s: float = 0.0
+    """How long auctions stay open, in seconds of event time; 0: as in the reference."""
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -59,7 +63,8 @@ class Lane:
 
     def __init__(self, job: SenderJob, graph: Graph, log: LogClient, clock: Clock) -> None:
         self._tags = graph.tags(job.run, graph.source)
-        self._producer = f"{job.run}.sender"
+        # An append is known by its producer and number, and every sender counts from 0.
+        self._producer = f"{job.run}.sender" + (f".{job.first}" if job.first else "")
         self._log = log
         self._clock = clock
         self.took_ms: list[float] = []
@@ -87,13 +92,19 @@ class Lane:
 
 async def send(job: SenderJob, clock: Clock = SYSTEM_CLOCK) -> Sent:
     graph = graph_named(job.graph)
-    made = ticks(job.graph, load_of(job.graph, job.rate, job.seconds, job.seed, job.tick_ms))
+    load = load_of(
+        *(job.graph, job.rate, job.seconds, job.seed, job.tick_ms),
+        first=job.first,
+        open_s=job.open_s,
+    )
+    made = ticks(job.graph, load)
     lane = Lane(job, graph, await LogClient.open(Path(job.log)), clock)
     print(READY, flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     lead_s = LEAD_S + len(made) * 1e-4 if job.is_paced else 0.0
     started_us = round((clock.monotonic_s() + lead_s) * 1e6)
-    payloads = [stamped(tick, started_us + tick.due_us) for tick in made]
+    # Without a schedule all of it is due at once.
+    payloads = [stamped(tick, started_us + tick.due_us * job.is_paced) for tick in made]
     gc.freeze()
     gc.disable()
     is_raised = first_in_line()

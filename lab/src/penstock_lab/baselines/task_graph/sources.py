@@ -15,6 +15,7 @@ from penstock.errors import BadCall
 from penstock_lab.baselines.task_graph import q4, q8
 from penstock_lab.baselines.task_graph.messages import Row, Rows, encode
 from penstock_lab.workloads.load import Load, pieces
+from penstock_lab.workloads.nexmark.order import AUCTIONS_PER_EPOCH, EPOCH
 
 STREAMS: Mapping[str, tuple[str, ...]] = {"q4": ("auctions", "bids"), "q8": ("persons", "auctions")}
 SENT = -2
@@ -30,12 +31,29 @@ class Tick(NamedTuple):
     rows: list[Unsent]
 
 
-def load_of(graph: str, rate: int, seconds: float, seed: int, tick_ms: int) -> Load:
-    """Events of all three kinds per second, of which the streams that the query reads are sent."""
+def load_of(
+    graph: str,
+    rate: int,
+    seconds: float,
+    seed: int,
+    tick_ms: int,
+    *,
+    first: int = 0,
+    open_s: float = 0.0,
+) -> Load:
+    """Events of all three kinds per second, of which the streams that the query reads are sent.
+
+    `first` is the number of the first event. Auctions stay open for about `open_s` of event time;
+    with 0 for as long as the reference has them.
+    """
     if graph not in STREAMS:
         raise BadCall(f"there is no source for {graph!r}", code="unknown_query")
     streams = {name: name for name in STREAMS[graph]}
-    return Load("nexmark", streams, rate, seconds, seed, tick_ms=tick_ms)
+    auctions = round(open_s * rate * AUCTIONS_PER_EPOCH / EPOCH)
+    options = {"auctions_in_flight": auctions} if auctions else {}
+    return Load(
+        "nexmark", streams, rate, seconds, seed, first=first, tick_ms=tick_ms, options=options
+    )
 
 
 def ticks(graph: str, load: Load) -> list[Tick]:

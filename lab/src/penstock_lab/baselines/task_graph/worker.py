@@ -1,7 +1,8 @@
 """Tasks in a process: `python -m …task_graph.worker JSON`.
 
 Says that it is ready when every task has recovered, and what that took; ends when a newer instance
-has taken one of them over. Killed, it is started again with the same JSON.
+has taken one of them over. Killed, it is started again with the same JSON, or one that stands by is
+told to take over.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from penstock_lab.baselines.task_graph.registry import Protocol, graph_named
 from penstock_lab.baselines.task_graph.task import TaskRun, Timing
 from penstock_lab.processes import READY, ended_with_parent, first_of
 
+STANDBY = "standby"
+"""Said by a worker that waits to take over."""
+
 
 class WorkerReport(msgspec.Struct, frozen=True):
     """The report of a worker at its end, by task; `recovered_ms` is until all of them were back."""
@@ -51,6 +55,8 @@ class WorkerJob(msgspec.Struct, frozen=True):
     coordinator: str = ""
     store: str = ""
     checkpoint_s: float = 0.0
+    is_standby: bool = False
+    """Whether to wait, started and connected, for a line before the tasks are taken over."""
 
 
 def runs_of(job: WorkerJob, log: LogClient, clock: Clock = SYSTEM_CLOCK) -> list[TaskRun]:
@@ -78,6 +84,10 @@ async def work(job: WorkerJob) -> None:
     began_s = SYSTEM_CLOCK.monotonic_s()
     log = await LogClient.open(Path(job.log))
     runs = runs_of(job, log)
+    if job.is_standby:
+        print(STANDBY, flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        began_s = SYSTEM_CLOCK.monotonic_s()
     await asyncio.gather(*(run.recover() for run in runs))
     recovered_ms = (SYSTEM_CLOCK.monotonic_s() - began_s) * 1000
     gc.freeze()

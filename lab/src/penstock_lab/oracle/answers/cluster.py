@@ -41,3 +41,22 @@ def cm_job(query: Query) -> str:
         )
         select * from means where _batch is not null
     """
+
+
+def cm_category_complete(query: Query) -> str:
+    """Every batch writes all windows that any row up to it is in, from the start on."""
+    range_us, slide_us = sizes_us(query)
+    return f"""
+        with expanded as (
+            select window_starts("at", {range_us}, {slide_us}) as starts_at, category, cpu, sent_at,
+                _batch
+            from tasks
+        ), parts as (
+            select starts_at, category, sum(cpu::decimal(8,6)) as cpu, max(sent_at) as sent_at,
+                _batch as read_in
+            from expanded group by starts_at, category, _batch
+        )
+        select starts_at, category, sum(cpu)::decimal(18,6) as cpu, max(sent_at) as sent_at,
+            b.batch as _batch
+        from batches b join parts on read_in <= b.batch group by b.batch, starts_at, category
+    """

@@ -118,13 +118,19 @@ def q18(_: Query) -> str:
             select bidder, auction, _batch, max(max(sent_at)) over so_far as sent_at
             from bids group by bidder, auction, _batch
             window so_far as (partition by bidder, auction order by _batch)
+        ), latest as (
+            -- Of a batch only its latest bid can be the latest so far.
+            from bids qualify 1 = row_number() over (
+                partition by bidder, auction, _batch
+                order by date_time desc, extra, price, channel, url
+            )
         ), seen as (
             select b.* exclude (_batch, sent_at), t.sent_at, t._batch,
                 row_number() over (
                     partition by t.bidder, t.auction, t._batch
                     order by b.date_time desc, b.extra, b.price, b.channel, b.url
                 ) as place
-            from touched t join bids b
+            from touched t join latest b
                 on b.bidder = t.bidder and b.auction = t.auction and b._batch <= t._batch
         )
         select auction, bidder, price, channel, url, date_time, extra, sent_at, _batch
@@ -138,6 +144,13 @@ def q19(_: Query) -> str:
             select auction, _batch, max(max(sent_at)) over so_far as sent_at
             from bids group by auction, _batch
             window so_far as (partition by auction order by _batch)
+        ), highest as (
+            -- Of a batch only its ten highest bids can be among the ten highest so far.
+            from bids qualify 10 >= row_number() over (
+                partition by auction, _batch
+                order by price desc, date_time desc, extra desc, bidder desc, channel desc,
+                    url desc
+            )
         ), seen as (
             select b.* exclude (_batch, sent_at), t.sent_at, t._batch,
                 row_number() over (
@@ -145,7 +158,7 @@ def q19(_: Query) -> str:
                     order by b.price desc, b.date_time desc, b.extra desc, b.bidder desc,
                         b.channel desc, b.url desc
                 ) as rank
-            from touched t join bids b on b.auction = t.auction and b._batch <= t._batch
+            from touched t join highest b on b.auction = t.auction and b._batch <= t._batch
         )
         select auction, bidder, price, channel, url, date_time, extra, rank, sent_at, _batch
         from seen where rank <= 10
@@ -161,6 +174,17 @@ def q20(_: Query) -> str:
             greatest(a._batch, b._batch) as _batch
         from bids b join auctions a on b.auction = a.id
         where a.category = 10
+    """
+
+
+def kept_bids(query: Query) -> str:
+    dropped, bidders = whole(query, "dropped_bidder"), whole(query, "bidders")
+    return f"""
+        select auction, sum(count(*)) over so_far as bids,
+            max(max(sent_at)) over so_far as sent_at, _batch
+        from bids where bidder between 0 and {bidders - 1} and bidder <> {dropped}
+        group by auction, _batch
+        window so_far as (partition by auction order by _batch)
     """
 
 

@@ -63,6 +63,7 @@ def query(
         mode="update",
         key=("campaign_id", "starts_at"),
         watermarks=(Watermark("ads", "event_time", DELAY_S * 1_000, "event_type = 'view'"),),
+        lookup="ysb",
     )
     return Query("ysb", "ysb", (stage,), {"redis": redis})
 

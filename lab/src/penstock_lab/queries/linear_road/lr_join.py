@@ -2,7 +2,8 @@
 
 Append: a row is written as soon as both reports are there. A row for each ordered pair of reports,
 a report and itself included, that are in at least one window together, and one row only, however
-many windows they share. State is dropped when event time has passed a report by the range and 1 s.
+many windows they share. State is dropped when event time has passed a report by the range and 1 s;
+without a watermark it is kept for ever, and the answer is the same.
 zStream calls it LR1, MiSA LR2, LMStream LR1S and LR1T; Saber keeps one row of each vehicle.
 """
 
@@ -17,22 +18,24 @@ from penstock_lab.queries.sliding import DELAY_S, variant
 SEGMENT_FEET = 5_280
 
 
-def query(*, range_s: int, slide_s: int) -> Query:
-    name = variant("lr_join", range_s, slide_s)
+def query(*, range_s: int, slide_s: int, has_watermark: bool = True) -> Query:
+    name = variant("lr_join", range_s, slide_s) + ("" if has_watermark else "_kept")
     reports = Watermark("reports", "at", DELAY_S * 1_000)
     stage = Stage(
         name,
         ("reports",),
         "at timestamp, vehicle int, speed float, highway int, lane int, direction int, "
         "segment int, seen_at timestamp, sent_at timestamp",
-        lambda frames: _build(frames, range_s, slide_s),
-        watermarks=(reports, reports),
+        lambda frames: _build(frames, range_s, slide_s, has_watermark),
+        watermarks=(reports, reports) if has_watermark else (),
     )
     return Query(name, "lr_join", (stage,), {"range_s": range_s, "slide_s": slide_s})
 
 
-def _build(frames: Frames, range_s: int, slide_s: int) -> DataFrame:
-    reports = frames["reports"].withWatermark("at", seconds(DELAY_S))
+def _build(frames: Frames, range_s: int, slide_s: int, has_watermark: bool) -> DataFrame:
+    reports = frames["reports"]
+    if has_watermark:
+        reports = reports.withWatermark("at", seconds(DELAY_S))
     at_us, slide_us = f.unix_micros("at"), f.lit(slide_s * 1_000_000)
     # The end of the last window a report is in: who reports before it shares that window.
     until = f.timestamp_micros(at_us - at_us % slide_us + range_s * 1_000_000)

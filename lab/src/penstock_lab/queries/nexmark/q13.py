@@ -70,7 +70,8 @@ def query(
         "auction bigint, bidder bigint, price bigint, date_time timestamp, value string, "
         "sent_at timestamp"
     )
-    stage = Stage("q13", ("bids",), columns, joined if redis is None else looked_up)
+    build, lookup = (joined, None) if redis is None else (looked_up, "q13")
+    stage = Stage("q13", ("bids",), columns, build, lookup=lookup)
     return Query("q13", "q13", (stage,), {"side_input_rows": side_input_rows})
 
 

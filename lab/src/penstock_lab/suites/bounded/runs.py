@@ -13,13 +13,10 @@ import msgspec
 from penstock_lab.experiment.joint_rig import JointBench, JointRig, JointSeat
 from penstock_lab.experiment.record import Kind, Measured, in_file
 from penstock_lab.experiment.search import searching
-from penstock_lab.experiment.systems import ALL_PROGRESS
+from penstock_lab.experiment.systems import ALL_PROGRESS, ONE_PATH
 from penstock_lab.experiment.together import QueryRun, Together, query_runs
 from penstock_lab.experiment.turns import Step, Steps, Tell
 from penstock_lab.suites.bounded.cells import POLICIES, STATIC, TRIGGER_S, Cell, Plan, part_of
-
-VEHICLES_MIN, REPORT_EVERY_S = 120_000, 30
-"""As many as the generator has; more where more report at once."""
 
 
 class Record(Measured[Cell], frozen=True, kw_only=True):
@@ -44,7 +41,8 @@ Open: TypeAlias = Callable[[Plan, Path], contextlib.AbstractContextManager[Joint
 
 
 def rig(plan: Plan, folder: Path) -> JointRig:
-    return JointRig("penstock", folder, cores=plan.cores, conf=ALL_PROGRESS, tells_commits=True)
+    conf = {**ALL_PROGRESS, **ONE_PATH}
+    return JointRig("penstock", folder, cores=plan.cores, conf=conf, tells_commits=True)
 
 
 def measured(
@@ -64,7 +62,6 @@ def measured(
         tail_s=TRIGGER_S,
         # As fast as the clock: slides and triggers are seconds of both.
         event_speed=1.0,
-        generator={"vehicles": max(VEHICLES_MIN, cell.rate * REPORT_EVERY_S)},
         stall_s=6 * TRIGGER_S,
         drain_s=120.0,
     )

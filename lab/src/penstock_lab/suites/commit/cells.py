@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock_lab.experiment import systems
-from penstock_lab.experiment.plan import LOCAL, STORES, Conditions
+from penstock_lab.experiment.plan import LOCAL, STORES, Conditions, WarmUp
 from penstock_lab.experiment.query_sets import key_of, query_set_of
 
 BACK_TO_BACK = 0.0
@@ -20,17 +20,22 @@ LIGHT_RATE = 1_500
 MAIN_QUERIES = ("lr_join_30_1", "cm_category_60_10")
 QUERIES = (*MAIN_QUERIES, "lr_count_20_5", "cm_job_30_1")
 PAPER_STORE = "remote20"
-WITH_CHANGELOG = ("tuned", "asyncckpt", "full")
-WITHOUT = ("default", "zstream", "asyncckpt", "full")
 ZSTREAM = "zstream"
 """Runs where there is a trigger, which is its deadline: its policy cuts, not the trigger."""
-SYSTEMS = ("default", ZSTREAM, *WITH_CHANGELOG)
+FILES = "tuned+files"
+"""Runs where the location is local: behind a delay it does what `tuned` does."""
+REPLICATED = "full-replicated"
+WITH_CHANGELOG = ("tuned", FILES, "asyncckpt", "full", REPLICATED)
+WITHOUT = ("default", ZSTREAM, "asyncckpt", "full")
+ON_FILES = ("tuned-files", "plug-in")
+SYSTEMS = ("default", ZSTREAM, *WITH_CHANGELOG, *ON_FILES)
 SLOW_STORE = STORES[-1]
 SLOW_FACTOR = 2.0
 """So much longer is a run where a batch of Spark's takes that much longer."""
 # A run's costs besides warm-up and measurement, and a process's to start: seconds on quiet cores.
-AROUND_S = 7.0
-START_S = 11.0
+AROUND_S = 5.0
+START_S = 10.0
+BATCH_S = 0.35
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -52,6 +57,11 @@ class Cell(msgspec.Struct, frozen=True):
         return f"{query}.{self.store}.{self.every_s:g}s.{'on' if self.has_changelog else 'off'}"
 
     @property
+    def base_name(self) -> str:
+        """The name without the changelog, in which steps of the ablation may differ."""
+        return self.name.rpartition(".")[0]
+
+    @property
     def is_back_to_back(self) -> bool:
         return self.every_s == BACK_TO_BACK
 
@@ -67,6 +77,8 @@ class Group(msgspec.Struct, frozen=True):
 
     systems: tuple[str, ...]
     cells: tuple[Cell, ...]
+    limited: tuple[tuple[str, tuple[Cell, ...]], ...] = ()
+    """Systems that are run at some of the cells only, and at which."""
 
     @property
     def has_changelog(self) -> bool:
@@ -80,7 +92,13 @@ class Group(msgspec.Struct, frozen=True):
 
     def systems_at(self, cell: Cell) -> tuple[str, ...]:
         """Systems that are run at a cell: back to back there is no deadline to keep."""
-        return tuple(name for name in self.systems if name != ZSTREAM or not cell.is_back_to_back)
+        limits = dict(self.limited)
+        return tuple(
+            name
+            for name in self.systems
+            if cell in limits.get(name, self.cells)
+            and not (name == ZSTREAM and cell.is_back_to_back)
+        )
 
 
 class Growth(msgspec.Struct, frozen=True):
@@ -91,7 +109,7 @@ class Growth(msgspec.Struct, frozen=True):
     batches_min: int
     """So many batches of `full`; Spark as it comes makes as many as it can in the time."""
     seconds: float
-    warm_up_s: float = 20.0
+    warm_up: WarmUp = WarmUp(20.0, 40)
 
 
 class Sustain(msgspec.Struct, frozen=True):
@@ -104,7 +122,7 @@ class Sustain(msgspec.Struct, frozen=True):
     tries_max: int = 8
     measure_s: float = 60.0
     """Long enough for several batches of a slow system: whether latency rises is seen by them."""
-    warm_up_s: float = 8.0
+    warm_up: WarmUp = WarmUp(8.0, 20)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -116,8 +134,9 @@ class Plan(msgspec.Struct, frozen=True):
     """Of a run back to back."""
     measure_batches: int
     """Of a run with a trigger interval: so many intervals."""
-    warm_up_s: float
-    first_warm_up_s: float
+    warm_up: WarmUp
+    first_warm_up: WarmUp
+    """Of the first run of a process, which meets code that is not compiled yet."""
     growth: Growth | None = None
     sustain: Sustain | None = None
     left_out: tuple[str, ...] = ()
@@ -136,14 +155,14 @@ class Plan(msgspec.Struct, frozen=True):
         return self.measure_s * (SLOW_FACTOR if cell.store == SLOW_STORE else 1.0)
 
     def conditions(
-        self, cell: Cell, measure_s: float, warm_up_s: float, system: str = ""
+        self, cell: Cell, measure_s: float, warm_up: WarmUp, system: str = ""
     ) -> Conditions:
         is_cut = system == ZSTREAM
         options = {"deadline": f"{round(cell.every_s * 1000)}ms", "policy": ZSTREAM}
         return Conditions(
             cell.query,
             cell.rate,
-            warm_up_s,
+            warm_up.most_s,
             measure_s,
             event_speed=query_set_of(cell.query).event_speed,
             # A batch behind a delay takes seconds without anything being wrong.
@@ -152,6 +171,8 @@ class Plan(msgspec.Struct, frozen=True):
             store=cell.store,
             every_s=0.0 if is_cut else cell.every_s,
             options=options if is_cut else {},
+            warm_up_batches=warm_up.batches,
+            warm_up_least_s=warm_up.least_s,
         )
 
     @property
@@ -174,19 +195,28 @@ class Plan(msgspec.Struct, frozen=True):
         """About how long it takes where nothing has to be repeated."""
         total = 0.0
         for group in self.groups:
-            total += len(group.processes) * (self.start_s + self.first_warm_up_s - self.warm_up_s)
+            first_s = about_s(self.first_warm_up, group.cells[0])
+            total += len(group.processes) * (self.start_s + first_s)
             for cell in group.cells:
-                run_s = self.warm_up_s + self.measured_s(cell) + self.around_s + cell.every_s
-                total += len(group.systems_at(cell)) * self.repeats * run_s
+                run_s = about_s(self.warm_up, cell) + self.measured_s(cell) + cell.every_s
+                total += len(group.systems_at(cell)) * self.repeats * (run_s + self.around_s)
         if self.growth:
-            whole = self.growth.warm_up_s + self.growth.seconds + self.around_s
-            total += len(self.growth.each) * (self.start_s + whole)
+            for _, cell in self.growth.each:
+                run_s = about_s(self.growth.warm_up, cell) + self.growth.seconds
+                total += self.start_s + run_s + self.around_s
         if self.sustain:
-            each = self.sustain.warm_up_s + self.sustain.measure_s + self.around_s
+            each = self.sustain.warm_up.most_s + self.sustain.measure_s + self.around_s
             search_s = self.start_s + self.sustain.tries_max * each
             total += len(self.sustain.cells) * len(self.sustain.systems) * search_s
         return total / 60
 
     def settings(self) -> dict[str, Any]:
-        conf = {name: systems.system(name).conf for name in self.systems}
+        conf = {name: {**systems.system(name).conf, **systems.SAME_STORE} for name in self.systems}
         return {**msgspec.to_builtins(self), "spark": conf}
+
+
+def about_s(warm_up: WarmUp, cell: Cell) -> float:
+    """About how long a warm-up takes, for plans."""
+    batch_s = max(cell.every_s, BATCH_S * (SLOW_FACTOR if cell.store == SLOW_STORE else 1.0))
+    by_batches_s = min(warm_up.batches * batch_s, warm_up.most_s)
+    return max(by_batches_s, warm_up.least_s) if warm_up.batches else warm_up.most_s

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock_lab.experiment.plan import STORES, known
+import msgspec
+
+from penstock_lab.experiment.plan import LOCAL, STORES, WarmUp, known
 from penstock_lab.suites.commit.cells import (
     BACK_TO_BACK,
+    FILES,
     LIGHT_RATE,
     MAIN_QUERIES,
     MAIN_RATE,
+    ON_FILES,
     PAPER_STORE,
     PAPER_TRIGGER_S,
     QUERIES,
+    REPLICATED,
     SLOW_STORE,
     SYSTEMS,
     WITH_CHANGELOG,
     WITHOUT,
+    ZSTREAM,
     Cell,
     Group,
     Growth,
     Plan,
     Sustain,
 )
+
+GROWING = (("full", True), ("default", False))
+"""Systems of the long runs, and whether each has a changelog."""
 
 
 def plan_of(
@@ -32,8 +41,13 @@ def plan_of(
     stores: Sequence[str] = (),
     chosen: Sequence[str] = (),
     rate: int | None = None,
+    has_log_servers: bool = True,
 ) -> Plan:
-    """The plan of a command line; raises BadCall, with what there is, for a name that is not."""
+    """The plan of a command line; raises BadCall, with what there is, for a name that is not.
+
+    Where there are no log servers to be had, the system that needs them is left out, unless it was
+    asked for by name.
+    """
     wanted, places, names = (
         known(given, choices, f"commit has no {kind} {{}}; it has", f"unknown_{kind}")
         for given, choices, kind in (
@@ -44,7 +58,14 @@ def plan_of(
     )
     wanted = wanted or (MAIN_QUERIES if quick else QUERIES)
     places, names = places or STORES, names or SYSTEMS
-    return _quick(wanted, places, names, rate) if quick else _full(wanted, places, names, rate)
+    is_left_out = not has_log_servers and not chosen
+    if is_left_out:
+        names = tuple(name for name in names if name != REPLICATED)
+    plan = _quick(wanted, places, names, rate) if quick else _full(wanted, places, names, rate)
+    if not is_left_out:
+        return plan
+    sentence = f"{REPLICATED}: there is no nats-server here, and its log needs three"
+    return msgspec.structs.replace(plan, left_out=(*plan.left_out, sentence))
 
 
 def _quick(
@@ -56,30 +77,43 @@ def _quick(
         for store in stores
         for query in (queries if store != SLOW_STORE else queries[:1])
     )
+    local = tuple(cell for cell in compared if cell.store == LOCAL)
+    remote = tuple(cell for cell in compared if cell.store != LOCAL)
     paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
     as_paper = Cell(queries[-1], paper, PAPER_TRIGGER_S, False, cell_rate)
-    grown = _growing(queries[:1], stores[0], cell_rate, names)
+    as_it_comes = Cell(queries[0], stores[0], BACK_TO_BACK, False, cell_rate)
+    grown = _growing(queries[:1], stores[0], cell_rate, names, GROWING[:1])
     held = Cell(queries[0], paper, BACK_TO_BACK, True, cell_rate)
     return Plan(
         _groups(
-            [(("tuned", "full"), compared), (WITHOUT, (as_paper,))],
+            [
+                Group(("tuned", FILES, "asyncckpt", "full"), local, (("asyncckpt", local[:1]),)),
+                Group(("tuned", "full", REPLICATED), remote, ((REPLICATED, remote[:1]),)),
+                Group(
+                    ("default", ZSTREAM, "full"),
+                    (as_it_comes, as_paper),
+                    (("full", (as_paper,)),),
+                ),
+            ],
             names,
         ),
         repeats=3,
         measure_s=6.0,
-        measure_batches=4,
-        warm_up_s=2.0,
-        first_warm_up_s=30.0,
-        growth=Growth(grown, 100, 45.0, 5.0) if grown else None,
-        sustain=Sustain((held,), tries_max=4, measure_s=10.0, warm_up_s=3.0)
+        measure_batches=3,
+        warm_up=WarmUp(8.0, 10, 3.0),
+        first_warm_up=WarmUp(30.0, 60, 3.0),
+        growth=Growth(grown, 100, 40.0, WarmUp(10.0, 20)) if grown else None,
+        sustain=Sustain((held,), tries_max=4, measure_s=8.0, warm_up=WarmUp(3.0))
         if {"tuned", "full"} <= set(names)
         else None,
         left_out=(
             f"on {SLOW_STORE} only {queries[0]}",
-            f"with snapshots, and every {PAPER_TRIGGER_S:g} s, only {as_paper.query} on {paper}",
-            "asyncckpt is run with snapshots only",
+            f"with snapshots only {as_paper.query} on {paper}, every {PAPER_TRIGGER_S:g} s",
+            f"default back to back only with {queries[0]} on {stores[0]}",
+            f"asyncckpt only with {queries[0]} on {LOCAL}, {REPLICATED} only with it on {paper}",
+            f"{' and '.join(ON_FILES)}",
             f"{', '.join(name for name in QUERIES if name not in queries)}, and {LIGHT_RATE:,}/s",
-            "growth and the highest rate that holds are found once, of one query each",
+            "growth of full and the highest rate that holds are found once, of one query each",
         ),
     )
 
@@ -88,53 +122,73 @@ def _full(
     queries: tuple[str, ...], stores: tuple[str, ...], names: tuple[str, ...], rate: int | None
 ) -> Plan:
     cell_rate = rate or MAIN_RATE
-    light = () if rate else (LIGHT_RATE,)
-    groups = []
-    for has_changelog, ours in ((True, WITH_CHANGELOG), (False, WITHOUT)):
-        for store in stores:
-            cells = [
-                Cell(query, store, every_s, has_changelog, cell_rate)
-                for query in queries
-                for every_s in (BACK_TO_BACK, PAPER_TRIGGER_S)
-            ]
-            cells += [
-                Cell(query, store, PAPER_TRIGGER_S, has_changelog, low)
-                for query in queries
-                for low in light
-                if store == PAPER_STORE
-            ]
-            groups.append((ours, tuple(cells)))
     main = tuple(query for query in queries if query in MAIN_QUERIES) or queries
+    groups = []
+    for has_changelog in (True, False):
+        for store in stores:
+            cells = _all_cells(queries, store, has_changelog, rate)
+            hurried = tuple(cell for cell in cells if cell.is_back_to_back)
+            if has_changelog:
+                limits = ((FILES, cells if store == LOCAL else ()), (REPLICATED, hurried))
+                groups.append(Group(WITH_CHANGELOG, cells, limits))
+            else:
+                groups.append(Group(WITHOUT, cells))
+    for store in stores:
+        cells = tuple(Cell(query, store, BACK_TO_BACK, True, cell_rate) for query in main)
+        groups.append(Group(ON_FILES, cells))
     paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
-    grown = _growing(main, stores[0], cell_rate, names)
+    grown = _growing(main, stores[0], cell_rate, names, GROWING)
     held = tuple(Cell(query, paper, BACK_TO_BACK, True, cell_rate) for query in main)
     return Plan(
         _groups(groups, names),
         repeats=5,
         measure_s=30.0,
         measure_batches=20,
-        warm_up_s=8.0,
-        first_warm_up_s=60.0,
+        warm_up=WarmUp(20.0, 30, 8.0),
+        first_warm_up=WarmUp(60.0, 200, 8.0),
         growth=Growth(grown, 500, 300.0) if grown else None,
         sustain=Sustain(held) if {"tuned", "full"} <= set(names) else None,
         again_max=60,
     )
 
 
+def _all_cells(
+    queries: tuple[str, ...], store: str, has_changelog: bool, rate: int | None
+) -> tuple[Cell, ...]:
+    """Every query at both paces, and on one store at a lower rate too."""
+    paces = [(rate or MAIN_RATE, every_s) for every_s in (BACK_TO_BACK, PAPER_TRIGGER_S)]
+    if store == PAPER_STORE and not rate:
+        paces.append((LIGHT_RATE, PAPER_TRIGGER_S))
+    return tuple(
+        Cell(query, store, every_s, has_changelog, cell_rate)
+        for query in queries
+        for cell_rate, every_s in paces
+    )
+
+
 def _growing(
-    queries: Sequence[str], store: str, rate: int, names: tuple[str, ...]
+    queries: Sequence[str],
+    store: str,
+    rate: int,
+    names: tuple[str, ...],
+    growing: Sequence[tuple[str, bool]],
 ) -> tuple[tuple[str, Cell], ...]:
     return tuple(
         (name, Cell(query, store, BACK_TO_BACK, has_changelog, rate))
         for query in queries
-        for name, has_changelog in (("full", True), ("default", False))
+        for name, has_changelog in growing
         if name in names
     )
 
 
-def _groups(
-    wanted: Sequence[tuple[tuple[str, ...], tuple[Cell, ...]]], names: tuple[str, ...]
-) -> tuple[Group, ...]:
-    """The groups of whose systems any was asked for, with those that were."""
-    asked = [(tuple(name for name in ours if name in names), cells) for ours, cells in wanted]
-    return tuple(Group(ours, cells) for ours, cells in asked if ours)
+def _groups(wanted: Sequence[Group], names: tuple[str, ...]) -> tuple[Group, ...]:
+    """The groups of whose systems any was asked for, with those that were, where they are run."""
+    groups = []
+    for group in wanted:
+        asked = tuple(name for name in group.systems if name in names)
+        group = msgspec.structs.replace(group, systems=asked)
+        cells = tuple(cell for cell in group.cells if group.systems_at(cell))
+        used = tuple(name for name in asked if any(name in group.systems_at(c) for c in cells))
+        if cells:
+            groups.append(msgspec.structs.replace(group, systems=used, cells=cells))
+    return tuple(groups)

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 import msgspec
 
 from penstock_lab.experiment.batch_times import Timed, within
+from penstock_lab.experiment.plan import WarmUp
 from penstock_lab.experiment.record import Kind, Measured, as_columns, in_file, run_of
 from penstock_lab.experiment.rig import Bench, Rig, Seat
 from penstock_lab.experiment.search import searching
-from penstock_lab.experiment.systems import ALL_PROGRESS, CHANGELOG_KEY
+from penstock_lab.experiment.systems import ALL_PROGRESS, CHANGELOG_KEY, SAME_STORE
 from penstock_lab.experiment.turns import Retries, Step, Steps, Tell, rotated, with_retry
 from penstock_lab.suites.commit.cells import Cell, Group, Plan
 
@@ -63,8 +64,9 @@ Open: TypeAlias = Callable[[Plan, Group, str, Path], contextlib.AbstractContextM
 
 
 def conf_of(*, has_changelog: bool) -> dict[str, str]:
-    """Settings beyond a system's: every batch remembered, and whether there is a changelog."""
-    return {**ALL_PROGRESS, CHANGELOG_KEY: str(has_changelog).lower()}
+    """Settings beyond a system's: every batch remembered, the same files of state for all, and
+    whether there is a changelog."""
+    return {**ALL_PROGRESS, **SAME_STORE, CHANGELOG_KEY: str(has_changelog).lower()}
 
 
 def rig(plan: Plan, group: Group, system: str, folder: Path) -> Rig:
@@ -78,16 +80,16 @@ def measured(
     cell: Cell,
     system: str,
     repeat: int,
-    times_s: tuple[float, float],
+    measure_s: float,
+    warm_up: WarmUp,
     kind: Kind = "compared",
 ) -> Record:
-    """One run of so many seconds of measurement and of warm-up; its batches cut to the former."""
-    measure_s, warm_up_s = times_s
-    conditions = plan.conditions(cell, measure_s, warm_up_s, system)
+    """One run, its batches cut to the measured stretch."""
+    conditions = plan.conditions(cell, measure_s, warm_up, system)
     noted = seat.run(conditions)
     took_ms: list[float] = []
     if noted.told is not None:
-        warm_ms = noted.told.started_ms + warm_up_s * 1000
+        warm_ms = noted.measured_from_ms(conditions)
         inside = within(noted.batches, warm_ms, warm_ms + measure_s * 1000)
         # A policy holds the batch until it is to be cut, which is not the batch's time.
         took_ms = [
@@ -124,27 +126,27 @@ def _compare(plan: Plan, group: Group, seats: dict[str, Seat], retries: Retries)
     for repeat in range(plan.repeats):
         for number, cell in enumerate(group.cells):
             for system in rotated(group.systems_at(cell), repeat + number):
-                seat, measure_s = seats[system], plan.measured_s(cell)
-                first_s = plan.warm_up_s if seat.is_warm else plan.first_warm_up_s
-                measure = partial(measured, plan, seat, cell, system, repeat)
+                seat = seats[system]
+                first = plan.warm_up if seat.is_warm else plan.first_warm_up
+                measure = partial(measured, plan, seat, cell, system, repeat, plan.measured_s(cell))
                 yield from with_retry(
                     f"{cell.words}: {system}, {repeat + 1} of {plan.repeats}",
-                    partial(measure, (measure_s, first_s)),
-                    partial(measure, (measure_s, plan.warm_up_s)),
+                    partial(measure, first),
+                    partial(measure, plan.warm_up),
                     retries,
                 )
 
 
 def _grow(plan: Plan, cell: Cell, system: str, seat: Seat) -> Steps[Record]:
     assert plan.growth is not None
-    times_s = (plan.growth.seconds, plan.growth.warm_up_s)
-    words = f"{cell.words}: {system}, {plan.growth.seconds:g} s"
-    yield Step(words, partial(measured, plan, seat, cell, system, 0, times_s, "growth"))
+    seconds, warm_up = plan.growth.seconds, plan.growth.warm_up
+    words = f"{cell.words}: {system}, {seconds:g} s"
+    yield Step(words, partial(measured, plan, seat, cell, system, 0, seconds, warm_up, "growth"))
 
 
 def _at(plan: Plan, cell: Cell, system: str, seat: Seat, rate: int, number: int) -> Step[Record]:
     assert plan.sustain is not None
     faster = msgspec.structs.replace(cell, rate=rate)
-    times_s = (plan.sustain.measure_s, plan.sustain.warm_up_s)
-    measure = partial(measured, plan, seat, faster, system, number, times_s, "sustain")
+    seconds, warm_up = plan.sustain.measure_s, plan.sustain.warm_up
+    measure = partial(measured, plan, seat, faster, system, number, seconds, warm_up, "sustain")
     return Step(f"{faster.words}: does {system} hold it?", measure)

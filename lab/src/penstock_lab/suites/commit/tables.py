@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from penstock_lab.experiment.figures import Figure, ordered
 from penstock_lab.experiment.plot import over_batches, picture, spread
@@ -14,6 +15,7 @@ from penstock_lab.experiment.query_sets import key_of
 from penstock_lab.experiment.table import (
     Column,
     bare_table,
+    ranged,
     show_left_out,
     show_legend,
     show_not_counted,
@@ -22,8 +24,10 @@ from penstock_lab.experiment.table import (
     value,
     with_range,
 )
+from penstock_lab.suites.commit.ablation import pairs, steps_at, words_of
 from penstock_lab.suites.commit.cells import Plan
 from penstock_lab.suites.commit.figures import OURS
+from penstock_lab.suites.commit.losses import LOSSES, LOST, MEANING
 from penstock_lab.suites.commit.runs import Record
 
 RANGE_WIDTH = len("(1234-5678)")
@@ -49,7 +53,8 @@ LEGEND = (
 def show(
     console: Console, plan: Plan, records: Sequence[Record], figures: Sequence[Figure]
 ) -> None:
-    """Show times, steps of the commit, the headline, runs that do not count and what is left."""
+    """Show times, what each step gives, steps of the commit, the headline, what survives which
+    loss, runs that do not count and what is left."""
     compared = [record for record in records if record.kind == "compared"]
     title, systems = f"commit: ms, {plan.repeats} repeats", plan.systems
 
@@ -60,15 +65,22 @@ def show(
     first = "cell and system"
     console.print(systems_table(title, first, COLUMNS, systems, compared, figures, heads))
     show_legend(console, LEGEND)
+    if any(".step." in figure.name for figure in figures):
+        console.print(ablation_table(compared, figures))
+        console.print()
     if any(record.steps for record in compared):
         console.print(steps_table([record for record in compared if record.steps]))
     show_summary(console, "commit", figures)
+    console.print(losses_table(systems))
+    show_legend(console, MEANING)
     for figure in figures:
         if figure.name.endswith(".sustained_per_s"):
             console.print(f"{figure.name}: {figure.value:,.0f}: {figure.what}", soft_wrap=True)
     show_not_counted(console, [record for record in records if record.kind != "sustain"])
     for why in missing(plan, records):
         console.print(f"no figure: {why}", soft_wrap=True)
+    for sentence in short_warm_ups(plan, compared):
+        console.print(sentence, soft_wrap=True)
     show_left_out(console, plan.left_out)
 
 
@@ -91,6 +103,54 @@ def steps_table(records: Sequence[Record]) -> Table:
             texts.append(f"{total / count:,.0f} ({most:,.0f})" if count else "")
         table.add_row(step, *texts)
     return table
+
+
+def ablation_table(compared: Sequence[Record], figures: Sequence[Figure]) -> Table:
+    """Gains of each step from Spark's own commit to ours: the one before over it."""
+    by_name = {figure.name: figure for figure in figures}
+    table = bare_table("steps of the ablation: the one before over it")
+    table.add_column("cell and step", no_wrap=True)
+    for name in ("batch p50", "seen p99"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("what it changes")
+    for cell, here in steps_at(compared).items():
+        steps = pairs(here)
+        if steps:
+            table.add_row(Text(cell.base_name, "bold"))
+        for before, system in steps:
+            name = f"{cell.base_name}.step.{system}"
+            batch, seen = (
+                ranged(by_name.get(f"{name}.{key}"), places=2)
+                for key in ("batch_p50_ratio", "event_p99_ratio")
+            )
+            table.add_row(f"  {system}", batch, seen, words_of(before, system))
+    return table
+
+
+def losses_table(systems: Sequence[str]) -> Table:
+    """Losses of visible results, by what fails; systems that lose the same share a row."""
+    table = bare_table("lost of what was visible, by a loss of")
+    table.add_column("system")
+    for loss in LOSSES:
+        table.add_column(loss)
+    for lost in ordered(LOST[system] for system in systems):
+        same = [system for system in systems if LOST[system] == lost]
+        table.add_row(", ".join(same), *lost)
+    return table
+
+
+def short_warm_ups(plan: Plan, compared: Sequence[Record]) -> list[str]:
+    """Cells and systems with a run that came to fewer batches in its warm-up than it was to."""
+    least: dict[str, int] = {}
+    for record in compared:
+        batches = record.run.warm_up_batches
+        if record.is_counted and batches is not None and batches < plan.warm_up.batches:
+            where = f"{record.cell.words}: {record.system}"
+            least[where] = min(batches, least.get(where, batches))
+    return [
+        f"warmed up for {batches} batches instead of {plan.warm_up.batches}: {where}"
+        for where, batches in least.items()
+    ]
 
 
 def missing(plan: Plan, records: Sequence[Record]) -> list[str]:

@@ -1,8 +1,8 @@
 """The deadlines suite: three queries at once on two cores, with deadlines and without.
 
-`modes` and `cells` say what is compared; `runs` puts the runs in order, `seats` makes one of them
-and `shocks` those with a shock; `figures` sums up, with `baseline_figures` and `shock_figures`;
-`tables` shows.
+`modes`, `cells` and `rates` say what is compared; `runs` puts the runs in order, `seats` makes one
+of them and `shocks` those with a shock; `figures` sums up, with `baseline_figures` and
+`shock_figures`; `tables` shows.
 """
 
 from __future__ import annotations

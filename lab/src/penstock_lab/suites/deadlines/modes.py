@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock_lab.experiment.systems import ONE_PATH
 from penstock_lab.experiment.together import Part
 
 BASELINES = ("sb-fifo", "sb-fair")
@@ -42,14 +43,15 @@ class Mode(msgspec.Struct, frozen=True):
         return Part(query, 0.0, options, pool)
 
 
+FIFO = {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}
 PROCESSES: dict[str, tuple[str, dict[str, str]]] = {
     # The system it starts from, and how its scheduler is set.
-    "fifo": ("penstock", {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}),
-    "fair": ("penstock", {"spark.scheduler.mode": "FAIR", "spark.penstock.schedule": "spark"}),
+    "fifo": ("penstock", {**FIFO, **ONE_PATH}),
+    "fair": ("penstock", {**FIFO, "spark.scheduler.mode": "FAIR", **ONE_PATH}),
     # A session sets the mode that these need.
-    "edf": ("penstock", {"spark.penstock.schedule": "edf"}),
-    "rdas": ("penstock", {"spark.penstock.schedule": "rdas"}),
-    "tuned": ("tuned", {"spark.scheduler.mode": "FIFO", "spark.penstock.schedule": "spark"}),
+    "edf": ("penstock", {"spark.penstock.schedule": "edf", **ONE_PATH}),
+    "rdas": ("penstock", {"spark.penstock.schedule": "rdas", **ONE_PATH}),
+    "tuned": ("tuned", FIFO),
 }
 MODES = {
     mode.name: mode

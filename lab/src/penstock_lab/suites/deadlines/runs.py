@@ -13,14 +13,13 @@ from penstock_lab.suites.deadlines import shocks
 from penstock_lab.suites.deadlines.cells import (
     ALL,
     BURST_SHARE,
-    HIGH_SHARE,
     SPARE_SHARE,
-    TRAFFIC,
     Cell,
     Plan,
     Search,
 )
 from penstock_lab.suites.deadlines.modes import OURS
+from penstock_lab.suites.deadlines.rates import sustained_rate, traffic_rate
 from penstock_lab.suites.deadlines.record import Record
 from penstock_lab.suites.deadlines.seats import Open, Seats, measured, rig
 
@@ -29,24 +28,14 @@ def runs(plan: Plan, folder: Path, _tell: Tell, opening: Open = rig) -> Steps[Re
     with contextlib.ExitStack() as closing:
         seats = Seats(plan, folder, opening, closing)
         held = yield from _searched(plan, seats)
-        rate = plan.rate or rate_of(held, plan)
+        sustained = sustained_rate(held, plan)
         retries = Retries(plan.again_max)
-        yield from _compare(plan, seats, rate, retries)
-        own = held.get(OURS) or round(rate / HIGH_SHARE)
+        yield from _compare(plan, seats, sustained, retries)
+        own = held.get(OURS) or sustained
         if OURS in plan.modes:
             yield from _with_spare(plan, seats, round(own * SPARE_SHARE), retries)
         for shock, mode in plan.shock_runs:
-            yield shocks.STEPS[shock](plan, seats, mode, round(rate / HIGH_SHARE * BURST_SHARE))
-
-
-def rate_of(held: dict[str, int], plan: Plan) -> int:
-    """High traffic: a share of what the better baseline sustains.
-
-    Where none held any rate that was tried, it is a share of what half the first would be.
-    """
-    best = max((rate for mode, rate in held.items() if mode != OURS), default=0)
-    assert plan.search is not None
-    return max(round((best or held.get(OURS) or plan.search.rate_first // 2) * HIGH_SHARE), 1)
+            yield shocks.STEPS[shock](plan, seats, mode, round(sustained * BURST_SHARE))
 
 
 def _searched(plan: Plan, seats: Seats) -> Generator[Step[Record], Record, dict[str, int]]:
@@ -67,10 +56,10 @@ def _at(plan: Plan, seats: Seats, mode: str, rate: int, number: int) -> Step[Rec
     return Step(words, partial(measured, plan, seats, cell, mode, number, rate, "sustain"))
 
 
-def _compare(plan: Plan, seats: Seats, rate: int, retries: Retries) -> Steps[Record]:
+def _compare(plan: Plan, seats: Seats, sustained: float, retries: Retries) -> Steps[Record]:
     for repeat in range(plan.repeats):
         for traffic in plan.traffics:
-            here = max(round(rate * TRAFFIC[traffic][1] / HIGH_SHARE), 1)
+            here = traffic_rate(plan, traffic, sustained).per_s
             for mode, deadline_s in rotated(tuple(plan.compared_runs), repeat * 3):
                 cell = Cell(ALL, deadline_s, traffic)
                 words = f"{cell.words}, {here:,}/s: {mode}, {repeat + 1} of {plan.repeats}"

@@ -23,6 +23,7 @@ from penstock_lab.experiment.table import (
     with_range,
 )
 from penstock_lab.suites.deadlines.cells import BURST_S, SHOCKS, Cell, Plan
+from penstock_lab.suites.deadlines.rates import rate_reasons
 from penstock_lab.suites.deadlines.record import Record
 from penstock_lab.suites.deadlines.shock_figures import NOT_BACK
 from penstock_lab.suites.deadlines.singles import singles
@@ -74,6 +75,8 @@ def show(
     for figure in figures:
         if figure.name.endswith(".sustained_per_s"):
             console.print(figure_line(figure), soft_wrap=True)
+    for sentence in rate_reasons(plan, records):
+        console.print(sentence, style="dim", soft_wrap=True)
     shocks = [figure for figure in figures if figure.name.startswith(SHOCK_NAMES)]
     if shocks:
         console.print(shocks_table(plan, shocks))

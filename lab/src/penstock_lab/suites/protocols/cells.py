@@ -11,6 +11,7 @@ from penstock_lab.baselines.task_graph.registry import GRAPHS, PROTOCOLS, Protoc
 from penstock_lab.experiment import jetstream
 from penstock_lab.experiment.plan import Conditions
 from penstock_lab.measure.log_sizes import EMBEDDED, JETSTREAM
+from penstock_lab.measure.task_graph_runs import NOTHING, Fill
 
 LEVEL = "log"
 INTERVALS_MS = (100, 50, 25, 10)
@@ -55,6 +56,8 @@ class Plan(msgspec.Struct, frozen=True):
     stall_s: float = 3.0
     again_max: int = 8
     """How many runs that are void, because the sender was late, are run once more."""
+    fill: Fill = NOTHING
+    """What every run finds in its state."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:

@@ -36,13 +36,23 @@ FIGURES = (
 
 def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
     """Per cell and protocol its latencies; then the sender; then the headline."""
+    every = [record.run for record in records]
+    return [
+        *per_cell(plan, records),
+        *sender_lag(every),
+        *headline(records),
+        *verdict_counts(every),
+    ]
+
+
+def per_cell(plan: Plan, records: Sequence[Record]) -> list[Figure]:
+    """Latencies and commits of every protocol at every cell."""
     made: list[Figure] = []
     for cell in ordered(record.cell for record in records):
         for protocol in plan.protocols:
             mine = [r for r in records if (r.cell, r.system) == (cell, protocol)]
             made += medians(f"{cell.name}.{protocol}", mine, FIGURES)
-    every = [record.run for record in records]
-    return [*made, *sender_lag(every), *headline(records), *verdict_counts(every)]
+    return made
 
 
 def headline(records: Sequence[Record]) -> list[Figure]:

@@ -43,7 +43,7 @@ def runs(plan: Plan, folder: Path, _tell: Tell) -> Steps[Record]:
     def measured(cell: Cell, protocol: Protocol, repeat: int, host: LogProcess) -> Record:
         graph = graph_process.Plan(cell.query, protocol, next(names), cell.interval_ms, seed=repeat)
         conditions = plan.conditions(cell.query)
-        noted, commits_per_s = measure(graph, conditions, host, plan.quiet_s)
+        noted, commits_per_s = measure(graph, conditions, host, plan.quiet_s, plan.fill)
         run = run_of(conditions, protocol, repeat, noted)
         return Record(cell, run, commits_per_s=round(commits_per_s, 1))
 

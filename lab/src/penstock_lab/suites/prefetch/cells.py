@@ -1,0 +1,215 @@
+"""Cells of the prefetch suite: a query, cold reads of a kind, a rate; which modes meet there.
+
+`plans` has those of a command line.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from penstock_lab.experiment import systems
+from penstock_lab.experiment.query_sets import key_of
+from penstock_lab.queries.ads.ysb import REDIS
+from penstock_lab.suites.prefetch.modes import ASYNCIO, ASYNCIO_OF, MODES
+
+Level: TypeAlias = Literal["high", "low"]
+ROCKSDB_QUERIES = ("q18", "q19", "q20")
+LOOKUP_QUERIES = ("ysb", "q13")
+QUERIES = (*ROCKSDB_QUERIES, *LOOKUP_QUERIES)
+QUICK_QUERIES = ("q18", "q20", "ysb")
+SYSTEM = "penstock"
+PARTS = ("rates", "overhead", "adaptation")
+LOAD_SHARE = 0.7
+"""Of the rate at which a mode works off a backlog."""
+HOT_SHARE = 0.5
+SKEWS = (0.1, 0.3, 0.7, 0.9)
+"""Beside `HOT_SHARE`: the share of bids on the hot auction."""
+CACHES = (0.25, 0.5, 2.0)
+"""Beside the whole budget: cache sizes as shares of it."""
+ADS = {"ads_per_campaign": 1_000, "zipf": 1.0}
+SIDE_INPUT_ROWS = 100_000
+BUDGET_MB = 8
+BATCHES_MIN = 100
+CORES = 2
+# Seconds on quiet cores: a run's costs besides its batches, a process's to start, and a fill.
+AROUND_S, START_S, FILL_S, BATCH_S, ADAPTATION_S = 22.0, 13.0, 45.0, 0.3, 120.0
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A query with all that decides about its reads, but neither mode nor rate."""
+
+    query: str
+    reads: str = "read1ms"
+    hot_share: float = HOT_SHARE
+    cache_share: float = 1.0
+    """Of the budget."""
+    series: str = ""
+    """Named where the same is run once more beside other modes."""
+
+    @property
+    def is_lookup(self) -> bool:
+        return self.query in LOOKUP_QUERIES
+
+    @property
+    def is_main(self) -> bool:
+        """Whether the headline is about it."""
+        return (self.hot_share, self.cache_share, self.series) == (HOT_SHARE, 1.0, "")
+
+    @property
+    def name(self) -> str:
+        """Name in figures: QUERY.READS, then what is not as usual."""
+        parts = [key_of(self.query)]
+        parts += [] if self.is_lookup else [self.reads]
+        parts += [f"hot{self.hot_share * 100:.0f}"] if self.hot_share != HOT_SHARE else []
+        parts += [f"cache{self.cache_share * 100:.0f}"] if self.cache_share != 1.0 else []
+        return ".".join([*parts, *([self.series] if self.series else [])])
+
+    @property
+    def budget_mb(self) -> int:
+        return round(BUDGET_MB * self.cache_share)
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A workload at a rate; `rate` is said in words and in the file, and not part of the name."""
+
+    workload: Workload
+    level: Level = "high"
+    rate: int = 0
+
+    @property
+    def query(self) -> str:
+        return self.workload.query
+
+    @property
+    def name(self) -> str:
+        return f"{self.workload.name}.{self.level}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} at {self.rate:,}/s" if self.rate else self.name
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Workloads that one Spark process per mode runs: all agree on reads and budget."""
+
+    workloads: tuple[Workload, ...]
+    modes: tuple[str, ...]
+    levels: tuple[Level, ...]
+    """Rates at which modes are compared; none: they only work off a backlog."""
+    rated: tuple[str, ...]
+    """Modes that are run at rates."""
+
+    @property
+    def reads(self) -> str:
+        return self.workloads[0].reads
+
+    @property
+    def budget_mb(self) -> int:
+        return self.workloads[0].budget_mb
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Systems at a rate: the two that fetch beside the task are one there."""
+        names = dict.fromkeys(ASYNCIO if name in ASYNCIO_OF else name for name in self.rated)
+        return tuple(names)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The plan: all that figures depend on; written into the result file as it is."""
+
+    groups: tuple[Group, ...]
+    parts: tuple[str, ...]
+    repeats: int
+    backlog_repeats: int
+    batches: int = BATCHES_MIN
+    warm_batches: int = 20
+    seconds_max: float = 75.0
+    backlog_events: int = 80_000
+    backlog_rows_max: int = 8_000
+    fill_events: int = 430_000
+    """Events whose bids are part of the filled state."""
+    auctions: int = 200_000
+    """Auctions that bids may go to, all of them opened before."""
+    overhead_turns: int = 3
+    """Turns that count, of each of the two."""
+    overhead_events: int = 120_000
+    rate: int | None = None
+    """Given for all; then no backlog is worked off to find one."""
+    redis: str = REDIS
+    cores: int = CORES
+    seed: int = 7
+    again_max: int = 4
+    """How many runs that are void, because the sender was late, are run once more."""
+    left_out: tuple[str, ...] = ()
+    """Parts of the full run that this one has not, in sentences."""
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        return tuple(dict.fromkeys(each for group in self.groups for each in group.workloads))
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(workload.query for workload in self.workloads))
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Systems in the order of tables."""
+        names = {name for group in self.groups for name in (*group.modes, *group.shown)}
+        return tuple(name for name in (*MODES, ASYNCIO) if name in names)
+
+    def generator(self, workload: Workload) -> dict[str, Any]:
+        """Options of the generator; hot auction and bidder stay the same, so pairs come again."""
+        if workload.query == "ysb":
+            return ADS
+        return {
+            "auctions_in_flight": self.auctions,
+            "people_active": self.auctions // 3,
+            "hot_auction_every": 100_000_000,
+            "hot_person_every": 100_000_000,
+            "bid_bytes": 200,
+            "hot_auction_share": workload.hot_share,
+        }
+
+    @property
+    def rated_groups(self) -> tuple[Group, ...]:
+        """Groups whose modes work off backlogs and are compared at rates."""
+        return self.groups if "rates" in self.parts else ()
+
+    @property
+    def steps(self) -> int:
+        """Steps of the plan, at most, unless a run is made once more."""
+        count = 0
+        for group in self.rated_groups:
+            backlogs = 0 if self.rate else len(group.modes) * self.backlog_repeats
+            rated = len(group.levels) * len(group.shown) * self.repeats
+            count += len(group.workloads) * (1 + backlogs + rated)
+        count += 2 * (self.overhead_turns + 1) if "overhead" in self.parts else 0
+        return count + ("adaptation" in self.parts)
+
+    @property
+    def minutes(self) -> float:
+        """Minutes the plan takes, about."""
+        live_s = AROUND_S + (self.warm_batches + self.batches) * BATCH_S
+        total = sum(len(group.modes) for group in self.groups) * START_S
+        for group in self.rated_groups:
+            backlogs = 0 if self.rate else len(group.modes) * self.backlog_repeats
+            rated = len(group.levels) * len(group.shown) * self.repeats
+            fills = sum(not workload.is_lookup for workload in group.workloads)
+            each_s = backlogs * AROUND_S + rated * live_s
+            total += fills * FILL_S + len(group.workloads) * each_s
+        if "overhead" in self.parts:
+            total += 2 * (self.overhead_turns + 1) * AROUND_S / 2
+        return (total + ("adaptation" in self.parts) * ADAPTATION_S) / 60
+
+    def settings(self) -> dict[str, Any]:
+        """The plan and the Spark settings of each mode, for the result file."""
+        spark = {
+            f"{group.reads}.{group.budget_mb}MB": {
+                name: MODES[name].conf(group.budget_mb, group.reads) for name in group.modes
+            }
+            for group in self.groups
+        }
+        built: dict[str, Any] = msgspec.to_builtins(self)
+        return {**built, "system": systems.system(SYSTEM).conf, "spark": spark}

@@ -1,0 +1,59 @@
+"""Figures of the recovery suite from its runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock_lab.experiment.figures import Figure, Goal, middle
+from penstock_lab.measure.recoveries import (
+    DRIVER_COLD,
+    DRIVER_WARM,
+    EXECUTOR,
+    SERVER,
+    Recovered,
+)
+from penstock_lab.suites.recovery.cells import OURS, SPARK, WORDS, Plan
+
+VS_SPARK_GOAL = 1.5
+
+
+def figures(plan: Plan, records: Sequence[Recovered]) -> list[Figure]:
+    """Times of every system and kill, ours by their short names, and the ratio."""
+    counted = [record for record in records if record.is_counted]
+    made: list[Figure] = []
+    for name in plan.systems:
+        for kill in plan.kills:
+            words = f"ms to the first new marker after kill -9 of {WORDS[kill]}"
+            made += middle(f"{name}.{kill}.ms", "ms", words, times(counted, name, kill))
+    for short, kill in (("driver", DRIVER_COLD), ("executor", EXECUTOR), ("server", SERVER)):
+        words = f"ours, ms to the first new marker after kill -9 of {WORDS[kill]}"
+        made += middle(f"{short}.ms_p50", "ms", words, times(counted, OURS, kill))
+    return [
+        *made,
+        *_ratio("headline.vs_spark", counted, DRIVER_COLD, Goal("at least", VS_SPARK_GOAL)),
+        *_ratio("headline.vs_spark_warm", counted, DRIVER_WARM),
+        Figure(
+            "headline.answers_wrong", "", "runs with a wrong answer",
+            float(sum(not record.is_right for record in records)), (), Goal("at most", 0),
+        ),
+        Figure(
+            "headline.runs_failed", "", "runs that failed",
+            float(sum(record.error is not None for record in records)), (), Goal("at most", 0),
+        ),
+    ]  # fmt: skip
+
+
+def times(records: Sequence[Recovered], system: str, kill: str) -> list[float]:
+    return [r.ms[kill] for r in records if r.system == system and kill in r.ms]
+
+
+def _ratio(
+    name: str, records: Sequence[Recovered], kill: str, goal: Goal | None = None
+) -> list[Figure]:
+    """Spark's time over ours, within each repeat."""
+    by_repeat: dict[int, dict[str, float]] = {}
+    for record in records:
+        if kill in record.ms:
+            by_repeat.setdefault(record.repeat, {})[record.system] = record.ms[kill]
+    ratios = [each[SPARK] / each[OURS] for each in by_repeat.values() if {SPARK, OURS} <= {*each}]
+    return middle(name, "x", f"Spark's time over ours, kill -9 of {WORDS[kill]}", ratios, goal)
