@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from penstock.client import Client
 from penstock.testing.nats_servers import NatsServers, nats_program
+from support.file_times import FileTimes
 from support.run_order import MARKED_FOLDERS, turn
 from support.servers.processes import ServerProcess
 from support.servers.redis_server import RedisServer
@@ -36,6 +37,11 @@ class_archive.use(os.environ)
 # inherit that: the tests that interrupt a command would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--durations"):
+        config.pluginmanager.register(FileTimes())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from support.servers.processes import DriverProcess, ServerProcess
 from support.spark.cluster import CONF, Cluster
+from support.spark.hidden_gpus import HIDDEN
 from support.spark.kill_driver import START_S
 from support.spark.sleeping_jobs import within
 
 CORES = 6
+SCENES = ("overtaking", "sharing", "outside")
 Starts = dict[str, list[int]]
 
 
 @pytest.fixture(scope="module")
-def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Starts]]:
-    """Starts of all tasks, by scene and job: one driver runs every scene."""
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """Starts of all tasks, by scene and job, and a query: one driver runs every scene."""
     folder = tmp_path_factory.mktemp("pools")
     cluster = Cluster(folder / "spark", cores=CORES // 2)
     server = ServerProcess(folder / "data").start()
@@ -27,13 +30,17 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Start
         folder / "job",
         script="pool_job.py",
         master=cluster.url,
-        args={"conf": {**CONF, **cores}, "cores": CORES, "executors": 2},
+        args={"conf": {**CONF, **HIDDEN, **cores}, "cores": CORES, "executors": 2},
     )
     assert driver.wait(START_S) == 0, driver.said()[-4000:]
-    status: dict[str, Starts] = driver.status()  # type: ignore[assignment]
-    yield status
+    yield driver.status()
     server.stop()
     cluster.stop()
+
+
+@pytest.fixture
+def starts(outcome: dict[str, Any]) -> dict[str, Starts]:
+    return {scene: of_jobs for scene, of_jobs in outcome.items() if scene in SCENES}
 
 
 def test_the_later_job_with_the_earlier_deadline_overtakes(starts: dict[str, Starts]) -> None:
@@ -59,3 +66,27 @@ def test_a_job_outside_the_pool_keeps_one_core(starts: dict[str, Starts]) -> Non
     assert unmanaged[-1] < managed[-1]
     ours = within(managed, unmanaged)
     assert ours / (ours + len(unmanaged)) == pytest.approx((CORES - 1) / CORES, abs=0.12)
+
+
+def test_a_query_with_a_deadline_is_admitted_and_its_jobs_are_in_the_pool(
+    outcome: dict[str, Any],
+) -> None:
+    admitted = outcome["admitted"]
+    assert admitted["rows"] == [0, 1]
+    assert set(admitted["pools"]) == {"penstock"}
+    assert (admitted["policy"], admitted["deadline_ms"]) == ("deadline", 5_000)
+    assert admitted["slack_ms"] < 5_000
+
+
+@pytest.mark.parametrize("name", ["asked", "planned"])
+def test_batches_are_planned_with_the_machines_of_executors_and_measured_there(
+    outcome: dict[str, Any], name: str
+) -> None:
+    """Workers that nobody asked for are planned once all executors have told that theirs can."""
+    planned = outcome["planned"][name]
+    assert len(planned["rows"]) == 4
+    (machine,) = planned["machines"]
+    assert machine.startswith("2 x ")
+    assert machine.endswith("no GPU")
+    assert planned["paths"] == ["columnar"] * 3
+    assert all(ms for operations in planned["operations_ms"] for ms in operations)

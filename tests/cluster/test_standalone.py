@@ -49,6 +49,48 @@ def test_both_queries_run_on_two_workers(
     assert isinstance(queries, dict)
     ids = {name: told["id"] for name, told in queries.items()}
     assert check(server.client(), ids) == {"totals": 3000, "copies": 3000}
+    # What every task is sent of Hadoop's configuration is without them, on a cluster too.
+    assert driver.status()["noted_sources"] == 0
+
+
+def test_hints_reach_the_state_of_another_executor(
+    cluster: Cluster, server: ServerProcess, tmp_path: Path
+) -> None:
+    key = "spark.penstock.prefetch"
+    # A cache that has not room for all keys, so that there is something to fetch in every batch.
+    conf = {**CONF, key: "C", f"{key}.cache.bytes": "2000", f"{key}.hot.threshold": "255"}
+    args = {"conf": conf, "rows_per_batch": 100, "queries": ["totals"]}
+    driver = DriverProcess(server, tmp_path / "job", master=cluster.url, args=args)
+
+    def hints() -> dict[str, int]:
+        told_hints = driver.status().get("hints", {})
+        assert isinstance(told_hints, dict)
+        return told_hints
+
+    def hints_arrived() -> bool:
+        return hints().get("arrived", 0) > 0 < hints()["used"]
+
+    try:
+        # The driver passes on what one executor hints for the other's state, which takes it.
+        wait_until(
+            "hints were taken by the other executor, and state was read",
+            lambda: hints_arrived() or not driver.is_running(),
+            START_S,
+        )
+        assert driver.is_running(), driver.said()[-4000:]
+        counted = hints()
+        assert counted["arrived"] <= counted["passed_on"]
+        queries = driver.status()["queries"]
+        assert isinstance(queries, dict)
+        ids, client = {"totals": queries["totals"]["id"]}, server.client()
+        wait_until(
+            "all events are counted",
+            lambda: check(client, ids)["totals"] == 3000 or not driver.is_running(),
+            START_S,
+        )
+        assert driver.is_running(), driver.said()[-4000:]
+    finally:
+        driver.stop()
 
 
 def test_what_a_speculative_attempt_appended_is_never_seen(

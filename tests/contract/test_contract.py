@@ -362,3 +362,22 @@ def test_refusals_are_the_same_sentence_on_both(backend: Backend, other: LocalLo
     with pytest.raises(BadCall, match="there is no query 'q'; take it over first"):
         other.run(mark())
     backend.check()
+
+
+def test_a_marker_shows_what_may_have_been_answered_before_its_sync(
+    backend: Backend, one: LocalLog
+) -> None:
+    one.run(make())
+    one.run(take())
+    asked: list[Operation] = [pending(draft(0, 1)), files("state/0/0/1.changelog")]
+    given = [future.result(60) for future in one.submit_early(asked)]
+    starts = {each.start for each in given}
+    assert len(starts) == 1
+    (entry,), (file,) = (each.answer for each in given)
+    named = {int(start): file for start in starts if start is not None}
+    one.run(mark(entry, files={"state/0/0/1.changelog": file}, starts=named))
+    backend.settle()
+    assert read(one) == [1]
+    unheard = mark(batch=1, starts={1: file})
+    assert refused(one, unheard) == "other_start"
+    backend.check()

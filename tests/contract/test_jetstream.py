@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import asdict
@@ -15,6 +16,7 @@ from penstock.log.address import log_address
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.backends.jetstream import log as jetstream_log
 from penstock.log.backends.jetstream.codec import OperationId, messages
+from penstock.log.backends.jetstream.connection import ApiError, Connection
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.replay import open_operation
 from penstock.log.backends.jetstream.stream import Agreed, create_stream
@@ -77,6 +79,23 @@ def test_a_message_that_is_published_again_after_the_id_window_counts_once(opene
     assert messages_of(log) == 4
     with log.reading() as view:
         assert list(view.tagged("a")) == [1]
+
+
+def test_a_server_waits_for_the_answers_that_it_needs_to_open_the_log(
+    opened: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers that are busy answer late, and those that elect a leader not at all."""
+    opened().close()
+    ask, unanswered = Connection.api, ["STREAM.INFO", "STREAM.MSG.GET"]
+
+    async def api(self: Connection, what: str, body: Any = None) -> dict[str, Any]:
+        if unanswered and what.startswith(unanswered[0]):
+            raise ApiError(503, 0, f"no answer to {unanswered.pop(0)}")
+        return await ask(self, what, body)
+
+    monkeypatch.setattr(Connection, "api", api)
+    assert opened().run(record("a")) == 1
+    assert not unanswered
 
 
 def test_what_others_publish_on_the_stream_is_passed_over(opened: Opening) -> None:
@@ -219,7 +238,7 @@ def test_an_index_that_cannot_be_gone_on_with_is_made_anew(
         short.truncate(data.stat().st_size // 2)
     opened().close()
     assert "is of another stream" in caplog.text
-    assert "is of version 1 of the log, and this server's is 5; it is made anew" in caplog.text
+    assert "is of version 1 of the log, and this server's is 6; it is made anew" in caplog.text
     assert "the machine stopped with the index" in caplog.text
     assert "is made anew" in caplog.text
 

@@ -119,7 +119,7 @@ def test_what_a_server_of_version_1_publishes_to_a_raised_log_is_passed_over_on_
         wait_for(server, 3)
         with server.reading() as view:
             assert list(view.tagged("s/s/0")) == []
-    assert "is of version 1, and the log has been of version 5 since" in caplog.text
+    assert "is of version 1, and the log has been of version 6 since" in caplog.text
     assert "stop that server, or upgrade it" in caplog.text
     assert content(servers[0]) == content(servers[1])
 
@@ -132,7 +132,7 @@ def test_a_server_of_the_version_before_stops_at_the_first_message_of_the_next(
     (message,) = messages(OperationId(b"upgraded", 1), AppendRecord(("a",), b"x"))
     _publish(log, message.subject, bytes([codec.VERSION + 1]) + message.body[1:])
     until(lambda: log._applier.broken is not None)
-    with pytest.raises(TryAgain, match="version 6, and this server reads up to 5; start"):
+    with pytest.raises(TryAgain, match="version 7, and this server reads up to 6; start"):
         log.run(AppendRecord(("a",), b"x"))
 
 

@@ -16,7 +16,8 @@ from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.publisher import Publisher
 from penstock.settings.server import Settings
 from penstock.testing.nats_servers import NatsServers
-from support.log.drafts import draft, make, rows
+from support.log.drafts import draft, files, make, mark, pending, rows, stamp, take
+from support.servers.processes import wait_until
 
 
 @pytest.fixture
@@ -67,3 +68,27 @@ def test_closing_answers_what_waits_behind_another_too(
     repeat = again.submit(rows(draft(0, 0), producer="p", sequence=0))
     assert not repeat.result(60).duplicate
     again.close()
+
+
+def test_appends_of_a_batch_are_under_way_at_once_and_its_marker_after_them(
+    nats: NatsServers, tmp_path: Path, sending: threading.Event
+) -> None:
+    """No append waits for the place of another: all of them are published before one is seen."""
+    log = JetStreamLog.open(tmp_path, log_address(f"{nats.url}/overlapping"))
+    log.run(make())
+    log.run(take())
+    sending.clear()
+    appends = [
+        future
+        for attempt in range(3)
+        for future in log.submit_early(
+            [pending(draft(0, attempt), by=stamp(attempt=attempt)), files(f"state/{attempt}")]
+        )
+    ]
+    wait_until("all are under way", lambda: len(log._publisher._under_way) == len(appends))
+    assert not any(future.done() for future in appends)
+    sending.set()
+    given = [future.result(60) for future in appends]
+    assert {each.start for each in given} == {None}
+    log.run(mark(*given[2].answer, attempt=1, files={"state/1": given[3].answer[0]}))
+    log.close()

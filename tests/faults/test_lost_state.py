@@ -10,6 +10,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import lmdb
@@ -38,7 +39,7 @@ MISSED_BY_SPARK = (
     "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY",
     "CANNOT_LOAD_STATE_STORE",
 )
-LOSSES = 3
+LOSSES = 2
 AT_ONCE = [
     f"--set={setting}"
     for setting in ("collect_s=1", "trim_after_ms=0", "markers_kept_min=1", "verify_entries_max=0")
@@ -61,8 +62,8 @@ def server(tmp_path: Path, log_options: list[str]) -> Iterator[ServerProcess]:
     process.stop()
 
 
-def settings(snapshots: str, more: dict[str, str] | None = None) -> dict[str, str]:
-    return {**SOON, "spark.penstock.commit.snapshots": snapshots, **(more or {})}
+def settings(snapshots: str) -> dict[str, str]:
+    return {**SOON, "spark.penstock.commit.snapshots": snapshots}
 
 
 def run_and_kill(
@@ -70,39 +71,47 @@ def run_and_kill(
     folder: Path,
     conf: dict[str, str],
     is_enough: Callable[[str], bool],
-    name: str = "totals",
-) -> tuple[str, int]:
-    """A stateful query under load, killed when enough of it is done: its id, and the rows sent."""
-    driver = DriverProcess(server, folder, args={"queries": [name], "conf": conf})
+    *names: str,
+    settings_of: dict[str, dict[str, str]] | None = None,
+) -> tuple[dict[str, str], int]:
+    """Stateful queries under load, killed when enough of each is done: ids, and the rows sent."""
+    names = names or ("totals",)
+    args: dict[str, object] = {"queries": names, "conf": conf, "settings": settings_of or {}}
+    driver = DriverProcess(server, folder, args=args)
     try:
-        query = wait_for_queries(driver, 1)[name]
+        ids = wait_for_queries(driver, len(names))
+
+        def is_done() -> bool:
+            # Each is asked every time: what it remembers begins with the first question.
+            enough = [is_enough(query) for query in ids.values()]
+            return not driver.is_running() or all(enough)
+
         with Feeder(server.client()) as feeder:
-            wait_until(
-                "enough is done", lambda: not driver.is_running() or is_enough(query), START_S
-            )
+            wait_until("enough is done", is_done, START_S)
             assert driver.is_running(), driver.said()[-4000:]
             driver.kill()
     finally:
         driver.kill()
-    return query, feeder.sent
+    return ids, feeder.sent
 
 
 class Snapshots:
-    """Watches the snapshots of a query in the log until older ones have gone."""
+    """Watches the snapshots of queries in the log until older ones have gone."""
 
     def __init__(self, client: Client, stores: int) -> None:
         self._client = client
         self._stores = stores
-        self.first: dict[str, Lsn] = {}
+        self.first: dict[str, dict[str, Lsn]] = {}
 
     def have_come_and_gone(self, query: str) -> bool:
         stores = self._client.state(query).stores if self._client.markers(query) else ()
+        first = self.first.setdefault(query, {})
         for each in stores:
             if each.snapshot:
-                self.first.setdefault(each.folder, each.snapshot[-1].entries[0])
+                first.setdefault(each.folder, each.snapshot[-1].entries[0])
         newest = [each.snapshot[-1].entries[0] for each in stores if each.snapshot]
         return len(newest) == self._stores and all(
-            lsn not in newest and self._is_gone(query, lsn) for lsn in self.first.values()
+            lsn not in newest and self._is_gone(query, lsn) for lsn in first.values()
         )
 
     def _is_gone(self, query: str, lsn: Lsn) -> bool:
@@ -127,32 +136,46 @@ def lose_snapshots(checkpoint: Path) -> None:
             path.unlink()
 
 
+@dataclass(frozen=True)
+class Loss:
+    """What the location of a query loses, and the settings the query runs with."""
+
+    lose: Callable[[Path], None] = lose_all
+    settings: dict[str, str] = field(default_factory=dict)
+
+
 @pytest.mark.parametrize(
-    ("log_options", "lose", "more"),
+    ("log_options", "losses"),
     [
         # With the log in a folder all of it is lost below, again and again.
-        pytest.param("lost_state", lose_all, {}, id="all of it, the log in JetStream"),
-        pytest.param(None, lose_snapshots, {}, id="the snapshots"),
-        pytest.param(None, lose_all, FORMAT_1, id="all of it in format 1"),
-        pytest.param(None, lose_all, NO_CHANGE_LOGS, id="all of it without change logs"),
+        pytest.param("lost_state", {"totals": Loss()}, id="the log in JetStream"),
+        pytest.param(
+            None,
+            {
+                "totals_snapshots": Loss(lose_snapshots),
+                "totals_format_1": Loss(settings=FORMAT_1),
+                "totals_without_change_logs": Loss(settings=NO_CHANGE_LOGS),
+            },
+            id="the log in a folder",
+        ),
     ],
     indirect=["log_options"],
 )
 def test_a_query_goes_on_from_the_log_when_the_location_has_lost_its_state(
-    server: ServerProcess,
-    tmp_path: Path,
-    lose: Callable[[Path], None],
-    more: dict[str, str],
+    server: ServerProcess, tmp_path: Path, losses: dict[str, Loss]
 ) -> None:
-    conf = settings("log", more)
+    conf = settings("log")
     client = server.client()
     folder = tmp_path / "job"
     watched = Snapshots(client, PARTITIONS)
-    query, sent = run_and_kill(server, folder, conf, watched.have_come_and_gone)
-    lose(folder / "checkpoints" / "totals")
-    ids = finish(server, folder, queries=["totals"], conf=conf)
-    assert ids == {"totals": query}
-    assert check(client, ids) == {"totals": sent}
+    settings_of = {name: loss.settings for name, loss in losses.items()}
+    ids, sent = run_and_kill(
+        server, folder, conf, watched.have_come_and_gone, *losses, settings_of=settings_of
+    )
+    for name, loss in losses.items():
+        loss.lose(folder / "checkpoints" / name)
+    assert finish(server, folder, queries=[*losses], conf=conf, settings=settings_of) == ids
+    assert check(client, ids) == dict.fromkeys(losses, sent)
 
 
 def test_state_is_lost_at_random_moments_again_and_again(
@@ -187,10 +210,10 @@ def test_the_stores_of_a_join_come_back_from_the_log(server: ServerProcess, tmp_
     client = server.client()
     folder = tmp_path / "job"
     watched = Snapshots(client, STORES_OF_A_JOIN * PARTITIONS)
-    query, sent = run_and_kill(server, folder, conf, watched.have_come_and_gone, "pairs")
+    ids, sent = run_and_kill(server, folder, conf, watched.have_come_and_gone, "pairs")
     assert sent > PAIRED
     lose_all(folder / "checkpoints" / "pairs")
-    assert finish(server, folder, queries=["pairs"], conf=conf) == {"pairs": query}
+    assert finish(server, folder, queries=["pairs"], conf=conf) == ids
     rows = client.read("pairs").to_pylist()
     assert sorted(row["n"] for row in rows) == list(range(PAIRED, sent))
     assert all(row["m"] == row["n"] - PAIRED for row in rows)
@@ -213,11 +236,11 @@ def test_state_that_was_in_the_location_alone_is_missed_with_an_error(
     conf = settings("location")
     client = server.client()
     folder = tmp_path / "job"
-    query, _ = run_and_kill(
+    ids, _ = run_and_kill(
         server, folder, conf, lambda query: any(one["batch"] > 8 for one in client.markers(query))
     )
     seen = client.read("totals").num_rows
-    assert client.state(query).stores == ()
+    assert client.state(ids["totals"]).stores == ()
     lose_all(folder / "checkpoints" / "totals")
     said = failure(server, folder, conf)
     assert any(name in said for name in MISSED_BY_SPARK), said
@@ -231,9 +254,9 @@ def test_a_snapshot_that_is_damaged_in_the_log_is_an_error_and_never_an_answer(
     client = server.client()
     folder = tmp_path / "job"
     watched = Snapshots(client, PARTITIONS)
-    query, _ = run_and_kill(server, folder, conf, watched.have_come_and_gone)
+    ids, _ = run_and_kill(server, folder, conf, watched.have_come_and_gone)
     seen = client.read("totals").num_rows
-    entry = client.state(query).stores[0].snapshot[0].entries[0]
+    entry = client.state(ids["totals"]).stores[0].snapshot[0].entries[0]
     server.stop()
     with (
         lmdb.open(str(server.data / "log"), max_dbs=len(TABLES), map_size=1 << 40) as env,

@@ -12,6 +12,20 @@ from support.spark.kill_driver import finish, marked_all, wait_for_commits, wait
 
 SEED = 20261115
 KILLS = 10
+SWITCHED: tuple[dict[str, str], ...] = (
+    {},
+    {"spark.penstock.batch.switches": "false"},
+    {"spark.penstock.batch.hadoopConf": "spark"},
+    {"spark.penstock.commit.earlyAnswers": "true"},
+    {
+        "spark.penstock.batch.switches": "false",
+        "spark.penstock.batch.hadoopConf": "spark",
+        "spark.penstock.batch.watermark": "spark",
+        "spark.penstock.eviction": "spark",
+        "spark.penstock.windows": "spark",
+    },
+)
+"""Settings of the runs in turn: what one with some of them leaves, one with others goes on from."""
 
 
 def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path: Path) -> None:
@@ -20,8 +34,9 @@ def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path:
     folder = tmp_path / "job"
     ids: dict[str, str] = {}
     with Feeder(server.client()) as feeder:
-        for _ in range(KILLS):
-            driver = DriverProcess(server, folder)
+        for number in range(KILLS):
+            conf = SWITCHED[number % len(SWITCHED)]
+            driver = DriverProcess(server, folder, args={"conf": conf})
             before = marked_all(client, ids)
             ids = wait_for_queries(driver, 2)
             # Past the recovery: each query has committed at least one batch of this run.

@@ -13,6 +13,23 @@ from support.spark.three_queries.run import START_S, latest
 
 FIRST_MODES = dict(zip(VARIANTS, ("full", "asyncckpt", "sync") * 2, strict=True))
 OTHER_MODES = dict(zip(VARIANTS, ("sync", "full", "asyncckpt") * 2, strict=True))
+EVICTION = {"spark.penstock.eviction": "spark"}
+WATERMARK = {"spark.penstock.batch.watermark": "spark"}
+# Of each query in the first run, and of the next one in the second.
+SWITCHED: tuple[dict[str, str], ...] = (
+    EVICTION,
+    WATERMARK,
+    {},
+    {**EVICTION, **WATERMARK},
+    EVICTION,
+    {},
+)
+FIRST_SETTINGS = dict(zip(VARIANTS, SWITCHED, strict=True))
+OTHER_SETTINGS = dict(zip(VARIANTS, (*SWITCHED[1:], SWITCHED[0]), strict=True))
+WITHOUT_SWITCHES = {
+    "spark.penstock.batch.switches": "false",
+    "spark.penstock.batch.hadoopConf": "spark",
+}
 
 
 def test_a_checkpoint_of_spark_alone_is_taken_over_and_given_back(tmp_path: Path) -> None:
@@ -20,7 +37,8 @@ def test_a_checkpoint_of_spark_alone_is_taken_over_and_given_back(tmp_path: Path
 
     files 0 to 4    Spark alone    killed when batch 4 is in the sink and not in the commits
     file 5          Penstock       killed when batch 5 is, in every mode
-    files 6 and 7   Penstock       each query in another mode, to the end of the input
+    files 6 and 7   Penstock       each query in another mode and with other parts of the plug-in
+                                   off, to the end of the input
     the last file   Spark alone    reads the state, goes on, and reads the outputs
     """
     files = 8
@@ -32,14 +50,15 @@ def test_a_checkpoint_of_spark_alone_is_taken_over_and_given_back(tmp_path: Path
     # The source may delete what batch 5 has read when the next one is cut: so none is.
     job.give(range(6, 7), CLEANED)
     held = {name for name, mode in FIRST_MODES.items() if mode != "sync"}
-    job.kill_within(job.start("before_commit@5", modes=FIRST_MODES), 5, held, SKIPPING)
+    first = job.start("before_commit@5", modes=FIRST_MODES, settings=FIRST_SETTINGS)
+    job.kill_within(first, 5, held, SKIPPING)
     assert job.given(CLEANED, 5).exists()
     left = set(job.local.iterdir())
     assert left
 
     job.give(range(6, files), *(set(VARIANTS) - {CLEANED}))
     job.give(range(7, files), CLEANED)
-    job.finish(files - 1, modes=OTHER_MODES)
+    job.finish(files - 1, modes=OTHER_MODES, settings=OTHER_SETTINGS, conf=WITHOUT_SWITCHES)
     assert not left & set(job.local.iterdir())
 
     job.give(range(files, files + 1))

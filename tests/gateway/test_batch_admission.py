@@ -111,6 +111,48 @@ def test_an_operator_changes_a_deadline_and_sees_why(served: Served, name: str) 
     assert taken_back["deadline_ms"] == 60_000.0
 
 
+def note(rule: str, text: str, since_batch: int = 0, operator: int = 0) -> dict[str, Any]:
+    return {"rule": rule, "operator": operator, "text": text, "since_batch": since_batch}
+
+
+def test_notes_on_a_plan_are_explained_until_others_come(served: Served, name: str) -> None:
+    served.make(name)
+
+    def explained_after(*notes: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+        with_notes = {"plan_notes": list(notes)} if notes else {}
+        admit(served, name, ASAP, is_first=True, **with_notes, **more)
+        return list(served.ask("GET", f"/queries/{name}/admission").json()["plan_notes"])
+
+    panes, left = note("panes", "panes: 12 windows per row"), note("eviction", "left to Spark: so")
+    assert explained_after() == []
+    assert explained_after(panes, left) == [left, panes]
+    assert explained_after() == [left, panes], "a question without notes changes none"
+    assert explained_after(note("panes", "left to Spark: now", 7)) == [
+        left,
+        note("panes", "left to Spark: now", 7),
+    ]
+    many = [note("prefetch", "on", operator=number) for number in range(199)]
+    assert len(explained_after(*many)) == 200
+    assert left not in explained_after(), "of more than are kept, the oldest go"
+    assert explained_after(application="another run") == []
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        [note("panes", "x" * 1_001)],
+        [note("panes", "on", operator=-1)],
+        [{**note("panes", "on"), "more": 1}],
+        [note("panes", "on", operator=number) for number in range(201)],
+    ],
+)
+def test_notes_out_of_their_bounds_are_refused(
+    served: Served, name: str, notes: list[dict[str, Any]]
+) -> None:
+    served.make(name)
+    assert ask(served, name, ASAP, is_first=True, plan_notes=notes).status == 400
+
+
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
@@ -154,3 +196,65 @@ def test_a_restarted_server_says_so_and_learns_again(tmp_path: Path) -> None:
         assert after["cut"] > before["cut"]
         again = reports(5, first=before["cut"])
         assert not admit(served, name, terms, is_first=True, reports=again)["is_cut"]
+
+
+PIPELINE = {
+    "operations": [{"kind": "filter", "text": "speed < 40"}, {"kind": "aggregate"}],
+    "machines": [{"cpu": "cpu x", "cores": 2}],
+    "paths": ["spark", "panes", "columnar"],
+    "windows": 12,
+}
+
+
+def test_a_question_with_a_pipeline_is_answered_with_a_plan_that_is_explained(
+    served: Served, name: str
+) -> None:
+    served.make(name, substreams=2)
+    end = served.append(table(1, 2, 3), name).json()["position"]
+    without = admit(served, name, ASAP)
+    assert "plan" not in without
+    first = admit(served, name, ASAP, pipeline={**PIPELINE, "devices": "cpu"})
+    assert first["plan"]["path"] == "columnar"
+    assert [each["device"] for each in first["plan"]["operations"]] == ["cpu", "cpu"]
+    assert first["plan"]["operations"][0]["reason"] == "no machine has a GPU"
+    steps = [{"first": 0, "count": 2, "device": "cpu", "ms": 3.5, "bytes": 400, "tasks": 2}]
+    ran = {"path": "columnar", "stage_ms": 60, "tasks": 2, "bytes": 400, "worker_ms": 50}
+    report = {"cut": first["cut"], "visible_ms": 120, "plan": {**ran, "operations": steps}}
+    inputs = [{"source": 0, "stream": name, "after": end}]
+    more = {"pipeline": PIPELINE, "reports": [report], "inputs": inputs, "is_first": True}
+    assert "plan" not in admit(served, name, ASAP, **more)
+    devices = served.ask("GET", f"/queries/{name}/admission").json()["devices"]
+    (plan,) = devices["plans"]
+    assert (plan["ran_path"], plan["measured_ms"]) == ("columnar", 60)
+    assert sum(each["measured_ms"] for each in plan["operations"]) == pytest.approx(3.5)
+    assert plan["operations"][0]["text"] == "speed < 40"
+
+
+def test_a_columnar_batch_that_ended_its_run_leaves_that_path_out_of_the_next(
+    served: Served, name: str
+) -> None:
+    served.make(name, substreams=2)
+    served.append(table(1, 2, 3), name)
+    pipeline = {**PIPELINE, "policy": "all-cpu"}
+    paths = [
+        admit(served, name, ASAP, pipeline=pipeline, application=run)["plan"]["path"]
+        for run in ("first", "first", "second", "second")
+    ]
+    assert paths == ["columnar", "columnar", "panes", "panes"]
+    devices = served.ask("GET", f"/queries/{name}/admission").json()["devices"]
+    assert any("the columnar path is left out for 298 batches" in each for each in devices["notes"])
+
+
+def test_a_pipeline_that_makes_no_sense_is_refused(served: Served, name: str) -> None:
+    served.make(name)
+    forced = ask(served, name, ASAP, pipeline={**PIPELINE, "devices": "gpu"})
+    assert (forced.status, forced.code) == (400, "no_gpu")
+    assert "give every machine one, or set auto" in forced.message
+    wrong_fields: list[dict[str, Any]] = [
+        {"operations": [{"kind": "fly"}]},
+        {"paths": []},
+        {"devices": "tpu"},
+    ]
+    for wrong in wrong_fields:
+        refused = ask(served, name, ASAP, pipeline={**PIPELINE, **wrong})
+        assert (refused.status, refused.code) == (400, "bad_request")

@@ -188,3 +188,31 @@ def test_admission_is_not_held_for_longer_than_the_server_does(served: Served, n
     began = time.monotonic()
     assert admit(served, name, after=0, wait_ms=60_000)["end"] == 0
     assert 0.9 < time.monotonic() - began < 50
+
+
+def test_entries_may_be_answered_before_their_sync_and_say_so(query: Query, served: Served) -> None:
+    along = {"paths": "state/0/0/1.changelog", "sizes": "5", "early": "1"}
+    answer = query.append(batch(1, 2), substreams="1", files=b"state", **along).json()
+    (entry,), (file,) = answer["entries"], answer["files"]
+    files = [{"path": "state/0/0/1.changelog", "entry": file}]
+    start = answer.get("start")  # none in front of JetStream, whose places are given by its stream
+    other = query.mark([entry], files=files, starts=[{"start": 1, "last": file}])
+    assert (other.status, other.code) == (409, "other_start")
+    assert "Restart the query" in other.message
+    given = [] if start is None else [{"start": start, "last": file}]
+    assert query.mark([entry], files=files, starts=given).status == 200
+    assert sorted(served.values(query.name)) == [1, 2]
+
+
+def test_offsets_are_synced_when_they_are_answered(query: Query) -> None:
+    along = {"paths": "offsets/0", "sizes": "2", "early": "1"}
+    answer = query.append(batch(1), substreams="0", files=b"v1", **along)
+    assert answer.status == 200
+    assert "start" not in answer.json()
+
+
+def test_early_is_yes_or_no(query: Query) -> None:
+    answer = query.append(batch(1), substreams="0", early="soon")
+    assert (answer.status, answer.code) == (400, "bad_request")
+    assert "early is 'soon', and must be 0 or 1" in answer.message
+    assert "start" not in query.append(batch(1), substreams="0", early="0").json()

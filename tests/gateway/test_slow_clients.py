@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -57,12 +57,12 @@ def rest_of(sock: socket.socket) -> bytes:
     return received
 
 
-def answers_soon(served: Served, key: int, rows: int = 1) -> None:
+def answers_soon(served: Served, key: int, rows: int = 1, value: str = "x") -> None:
     """The quickest of a few tries: on a machine that is busy with other things any may be late."""
     took_s: list[float] = []
     while not took_s or (min(took_s) >= SOON_S and len(took_s) < 5):
         began = time.monotonic()
-        assert served.append(table(*[key] * rows)).status == 200
+        assert served.append(table(*[key] * rows, value=value)).status == 200
         took_s.append(time.monotonic() - began)
     assert min(took_s) < SOON_S
 
@@ -79,6 +79,27 @@ def test_beside_forty_stalled_uploads_an_append_is_answered_within_a_second(
         answers_soon(served, 1)
         # One that needs as much room as the stalled ones is answered, too.
         answers_soon(served, 2, rows=50_000)
+
+
+def test_beside_forty_stalled_uploads_that_fill_the_memory_an_append_is_answered_within_a_second(
+    tmp_path: Path,
+) -> None:
+    """Forty halves of 8 MiB each are more than there is room for."""
+    half = b'{"k": 1, "v": "' + b"x" * (8 << 20)
+    with Served(tmp_path / "data") as served, ExitStack() as opening:
+        served.make()
+        head = append_head(served, 2 * len(half))
+        uploads = []
+        for _ in range(40):
+            uploads.append(opening.enter_context(opened(served, head)))
+            uploads[-1].settimeout(SOON_S)
+            with suppress(TimeoutError):
+                uploads[-1].sendall(half)
+        answers_soon(served, 1, rows=8_000)
+        answers_soon(served, 2, value="x" * (8 << 20))
+        refusal = rest_of(uploads[0])
+        assert refusal.startswith(b"HTTP/1.1 408 ")
+        assert b"others waited for the memory it holds" in refusal
 
 
 def test_beside_slow_backups_the_server_answers(tmp_path: Path) -> None:

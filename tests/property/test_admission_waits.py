@@ -43,6 +43,14 @@ OTHERS = st.builds(
     planned_core_ms=TIMES,
     planned_deadline_at_ms=st.none() | st.floats(0.0, 1e6),
 )
+QUERY_HISTORIES = given(
+    st.sampled_from(list(PolicyName)),
+    st.floats(1.0, 60_000.0),
+    st.booleans(),
+    st.lists(STEPS, min_size=1, max_size=12),
+    st.lists(OTHERS, max_size=2),
+)
+"""The arguments of `check_waits`."""
 
 
 def bound_ms(book: QueryBook, offer: Offer, now_ms: float) -> float:
@@ -61,21 +69,14 @@ def bound_ms(book: QueryBook, offer: Offer, now_ms: float) -> float:
     return now_ms + deadline_ms - offer.oldest_age_ms
 
 
-@settings(max_examples=300, deadline=None)
-@given(
-    st.sampled_from(list(PolicyName)),
-    st.floats(1.0, 60_000.0),
-    st.booleans(),
-    st.lists(STEPS, min_size=1, max_size=12),
-    st.lists(OTHERS, max_size=2),
-)
-def test_no_wait_passes_its_bound(
+def check_waits(
     policy: PolicyName,
     deadline_ms: float,
     has_deadline: bool,
     steps: list[tuple[int, float, float, float, float]],
     others: list[OtherQuery],
 ) -> None:
+    """A query that is asked about, cut and reported step by step: each wait is within its bound."""
     deadline = deadline_ms if has_deadline or policy is not PolicyName.AUTO else None
     book = QueryBook("q", Terms(deadline, policy, deadline_ms, deadline_ms))
     now_ms, waiting, oldest_at_ms = 0.0, 0, 0.0
@@ -111,6 +112,11 @@ def test_no_wait_passes_its_bound(
             number, taken, core_ms=core_ms, queued_ms=queued_ms, visible_ms=visible_ms
         )
         book.reported(report, now_ms)
+
+
+test_no_wait_passes_its_bound = settings(max_examples=300, deadline=None)(
+    QUERY_HISTORIES(check_waits)
+)
 
 
 @settings(max_examples=200, deadline=None)

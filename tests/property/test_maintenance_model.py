@@ -187,10 +187,10 @@ class UpkeepAgainstModel(LogAgainstModel):
         with self.log.reading() as view:
             if after + 1 < self.trimmed_below[query]:
                 with pytest.raises(PenstockError) as caught:
-                    checkpoint_of(view, id_, asked, 3)
+                    checkpoint_of(view, id_, asked, 3, 1 << 20)
                 assert caught.value.code == "trimmed"
                 return
-            got = checkpoint_of(view, id_, asked, 3)
+            got = checkpoint_of(view, id_, asked, 3, 1 << 20)
             told = [lsn for b, (_, lsn) in sorted(self.marked[query].items()) if b > after]
             assert [marker.lsn for marker in got.markers] == told[:3]
             for marker in got.markers:

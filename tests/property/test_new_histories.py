@@ -19,14 +19,17 @@ from hypothesis import seed as with_seed
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from hypothesis.strategies import integers
 
+from property.test_admission_waits import QUERY_HISTORIES, check_waits
 from property.test_maintenance_model import UpkeepAgainstModel
 from property.test_snapshot_model import SnapshotModel
+from simulation.deadlines.checks import checked
 from simulation.log.world import simulate_log
 from simulation.release.world import simulate
 from support.log.machine import LogAgainstModel
+from unit.eviction.test_least_time import Store
 
 SECONDS_QUICK = 1.0
-SECONDS = 15.0
+SECONDS = 8.0
 SEED_VARIABLE = "PENSTOCK_EXPLORE_SEED"
 HISTORIES = settings(
     max_examples=5,
@@ -48,12 +51,26 @@ def model(machine: type[RuleBasedStateMachine]) -> Callable[[int], object]:
     return histories_of
 
 
+def waits(number: int) -> None:
+    """The decisions of admission for histories of one query, drawn with this seed."""
+    HISTORIES(with_seed(number)(QUERY_HISTORIES(check_waits)))()
+
+
+def deadline_worlds(number: int) -> None:
+    """The two kinds of world whose checks hold for every seed, not only for most."""
+    checked("any", number)
+    checked("at once", number)
+
+
 EXPLORED: dict[str, Callable[[int], object]] = {
     "log": model(LogAgainstModel),
     "maintenance": model(UpkeepAgainstModel),
     "snapshots": model(SnapshotModel),
     "simulated commits": simulate,
     "simulated logs": simulate_log,
+    "simulated deadlines": deadline_worlds,
+    "admission waits": waits,
+    "least times of stores": model(Store),
 }
 
 

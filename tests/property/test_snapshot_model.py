@@ -148,7 +148,7 @@ class SnapshotModel(RuleBasedStateMachine):
         with self.log.reading() as view:
             if view.query(Q) is None:
                 return
-            stores = {each.folder: each for each in state_of(view, Q, "", 10).stores}
+            stores = {each.folder: each for each in state_of(view, Q, "", 10, 1 << 20).stores}
             assert set(stores) == set(self.changes)
             for folder, store in stores.items():
                 assert store.snapshot == self.named.get(folder, ())

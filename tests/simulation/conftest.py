@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 QUICK = 40
-ALL = 300
+ALL = 200
 LOG_QUICK = 25
-LOG_ALL = 400
+LOG_ALL = 300
 DEADLINES_QUICK = 60
 DEADLINES_ALL = 1_000
 

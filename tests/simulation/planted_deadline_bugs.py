@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.admission.estimate.ours import OurEstimator
-from penstock.admission.estimate.quantile import RecentValues
 from penstock.admission.load import Load
+from penstock.fit.quantile import RecentValues
 from penstock.simulate.cores import Order, TaskSet
 from penstock.simulate.engine import Parts
 from penstock.simulate.ordering import order_named

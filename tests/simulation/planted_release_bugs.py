@@ -20,6 +20,7 @@ from penstock.commit.events import (
 )
 from penstock.commit.release import Batch, Release
 from simulation.release.driver import Asked, Run
+from simulation.release.early_places import Entry
 from simulation.release.executors import Attempt, Executor, Held
 from simulation.release.setup import Cut
 from simulation.release.stores import Location, Log, Marker, Piece, Refused, Snapshot
@@ -193,6 +194,24 @@ class MarkerWithoutItsOffsets(Log):
         super().append_marker(marker, has_offsets=False)
 
 
+class MarkerOfAnotherStartTaken(Log):
+    def check_starts(self, marker: Marker) -> None:
+        pass
+
+
+class OffsetsAnsweredEarly(Log):
+    def put_offsets(self, instance: int, batch: int, cut: Cut) -> None:
+        self.check_fence(instance)
+        self.offsets[batch] = cut
+        self.early.unsynced.add(("offsets", batch))
+        self.journal.append(("offsets", (batch, cut)))
+
+    def lose(self, entry: Entry) -> None:
+        super().lose(entry)
+        if entry[0] == "offsets":
+            self.offsets.pop(entry[1], None)
+
+
 class OnlyTheFileItselfLookedAt(Location):
     def check_new(self, batch: int, present: Collection[int]) -> None:
         if batch in present:
@@ -243,6 +262,7 @@ SLOW_LOCATION: dict[str, Any] = {
     "speeds": (4, 4, 4, 4, 4, 0.1, 4, 1),
 }
 OFFSETS_IN_MARKER: dict[str, Any] = {"with_log": True, "sink": "log", "offsets_in_marker": True}
+EARLY: dict[str, Any] = {"with_log": True, "early": True, "faults": (1, 0, 0, 0, 0, 0)}
 
 PLANTED = {
     "marker before the last ack": Planted(Parts(release=MarkerBeforeTheLastAck), "invariant 3"),
@@ -307,6 +327,12 @@ PLANTED = {
     "fence missing": Planted(Parts(log=FenceMissing), "invariant 5"),
     "marker without its offsets": Planted(
         Parts(log=MarkerWithoutItsOffsets), "before its offsets are safe", OFFSETS_IN_MARKER
+    ),
+    "marker of another start taken": Planted(
+        Parts(log=MarkerOfAnotherStartTaken), "not in the log", {**OFFSETS_IN_MARKER, **EARLY}
+    ),
+    "offsets answered before the sync": Planted(
+        Parts(log=OffsetsAnsweredEarly), "invariant 6", {**EARLY, "sink": "foreach"}
     ),
     "offsets ride while state waits for them": Planted(
         Parts(release=OffsetsKeptWhileStateWaits), "stuck", {**OFFSETS_IN_MARKER, "pieces": "large"}

@@ -10,11 +10,12 @@ import pytest
 
 from simulation.log.setup import LogSetup
 from simulation.log.world import LogOutcome, simulate_log
+from simulation.planted_early_bugs import CRASHES, EARLY
 from simulation.planted_log_bugs import LOG
 from simulation.planted_stream_bugs import LIFE
 from simulation.release.setup import Violation
 
-PLANTED = LOG | LIFE
+PLANTED = LOG | LIFE | EARLY
 
 WORLDS: dict[str, dict[str, Any]] = {
     "one server that has the log to itself": {"servers": 1},
@@ -22,6 +23,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "three servers before a replicated log": {"servers": 3},
     "a log that leaves repeats of records to its readers": {"filters_records": False},
     "readers with little room, and trims at once": {"unknown_max": 1, "trim_after_ms": 0},
+    "one server that answers its query before it has synced": {"servers": 1, "early": True},
 }
 
 
@@ -42,6 +44,12 @@ def test_every_invariant_holds_whatever_goes_wrong(world: str, log_seeds: int) -
     assert sum(one.changes for one in outcomes) > len(outcomes)
     if WORLDS[world].get("servers", 1) > 1:
         assert sum(one.loads for one in outcomes) > len(outcomes) / 40
+
+
+def test_what_was_answered_and_lost_is_run_again(log_seeds: int) -> None:
+    outcomes = [simulate_log(seed, drawn(seed, **CRASHES)) for seed in range(log_seeds)]
+    assert sum(one.lost for one in outcomes) > len(outcomes) / 20
+    assert sum(one.batches for one in outcomes) > 4 * len(outcomes)
 
 
 @pytest.mark.parametrize("bug", PLANTED)

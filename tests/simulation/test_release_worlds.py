@@ -39,6 +39,15 @@ def test_every_invariant_holds_whatever_goes_wrong(world: str, format: int, seed
     assert sum(outcome.faults for outcome in outcomes) > 5 * len(outcomes)
 
 
+@pytest.mark.parametrize("format", [1, 2])
+def test_every_invariant_holds_where_the_log_answers_before_it_syncs(
+    format: int, seeds: range
+) -> None:
+    fixed = {"with_log": True, "sink": "log", "pieces": "changelog", "early": True}
+    outcomes = [simulate(seed, drawn(seed, format=format, **fixed)) for seed in seeds]
+    assert sum(outcome.runs for outcome in outcomes) > 3 * len(outcomes)
+
+
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug: str) -> None:
     planted = PLANTED[bug]

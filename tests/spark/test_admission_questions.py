@@ -13,12 +13,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
 from support.servers.played_admission import PlayedAdmission, Question
@@ -28,6 +26,7 @@ from support.spark.admitted_queries import (
     files,
     numbers,
     put_file,
+    reports_sent,
     rows_in,
     started,
     started_into,
@@ -106,6 +105,28 @@ def test_a_log_and_a_folder_in_one_query_share_a_question_and_a_deadline(
         query.stop()
 
 
+def test_of_several_deadlines_the_earliest_counts(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    fresh: Fresh,
+    checkpoint: str,
+) -> None:
+    def rate(deadline: str) -> DataFrame:
+        options = terms(admission, server) | {"deadline": deadline}
+        return spark.readStream.format("rate").options(**options).load()
+
+    admission.is_withholding = True
+    query = started(rate("2s").union(rate("1s")), checkpoint, fresh("earliest"))
+    try:
+        wait_for_questions(admission, query, 1)
+        asked = admission.asked_for(query.id)[0]
+        assert asked["terms"]["deadline_ms"] == 1_000
+        assert len(asked["inputs"]) == 2
+    finally:
+        query.stop()
+
+
 def test_nothing_is_withheld_from_whoever_waits_for_all_of_it(
     spark: SparkSession,
     server: ServerProcess,
@@ -162,12 +183,6 @@ def test_a_finished_batch_is_told_of_with_the_next_question_and_to_a_new_server_
         assert reports_sent(admission, query)[3:] == reports
     finally:
         query.stop()
-
-
-def reports_sent(admission: PlayedAdmission, query: StreamingQuery) -> list[dict[str, Any]]:
-    """The reports of batches with data in all questions of a query."""
-    asked = admission.asked_for(query.id)
-    return [report for each in asked for report in each["reports"] if report["has_data"]]
 
 
 def test_jobs_have_their_deadline_and_progress_says_how_it_was_kept(

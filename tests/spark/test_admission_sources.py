@@ -11,7 +11,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark import cloudpickle
@@ -197,31 +196,10 @@ def test_the_session_s_deadline_is_for_every_query_and_source(
         wait_until("a batch has ended", lambda: bool(batches(query)))
         asked = admission.asked_for(query.id)[0]
         assert (asked["terms"]["deadline_ms"], asked["terms"]["importance"]) == (800, 3.0)
-        assert asked["inputs"][0]["offer"]["rows"] == 5
+        offer = asked["inputs"][0]["offer"]
+        assert (offer["rows"], offer["cuts_by"]) == (5, "nothing")
         assert asked["cores"] == 2
         assert asked["application"] == spark.sparkContext.applicationId
-    finally:
-        query.stop()
-
-
-@pytest.mark.parametrize("cleaning", ["off", "delete"])
-def test_commits_under_admission_are_as_asynchronous_as_without(
-    spark: SparkSession,
-    server: ServerProcess,
-    admission: PlayedAdmission,
-    tmp_path: Path,
-    checkpoint: str,
-    cleaning: str,
-) -> None:
-    rows: list[int] = []
-    options = terms(admission, server, cleanSource=cleaning)
-    query = started_into(files(spark, tmp_path / "in", options), checkpoint, rows)
-    try:
-        wait_for_questions(admission, query, 1)
-        jvm: Any = spark._jvm
-        running = jvm.org.apache.spark.sql.penstock.RunningQuery
-        # A source that may delete what it has read makes commits synchronous, wrapped or not.
-        assert running.hasSourceThatDeletes(query.id) == (cleaning == "delete")
     finally:
         query.stop()
 

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
 from penstock.errors import BadCall
+from penstock.model.protocol import PROTOCOL
 from support.servers.processes import wait_until
 from support.servers.scripted_server import ScriptedServer, say
 
@@ -233,18 +234,23 @@ def test_a_local_folder_that_cannot_be_used_is_named(spark: SparkSession, job: J
     assert job.seen() == job.all_sent()
 
 
-def test_a_server_of_another_protocol_is_refused_with_both_numbers(spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "named"), [(None, "1, or names none"), (PROTOCOL - 1, f"{PROTOCOL - 1}")]
+)
+def test_a_server_of_another_protocol_is_refused_with_both_numbers(
+    spark: SparkSession, protocol: int | None, named: str
+) -> None:
     url = spark.conf.get("spark.penstock.url")
     assert url is not None
-    with ScriptedServer() as older:
+    with ScriptedServer(protocol=protocol) as older:
         older.script(say({"name": "given"}))
         spark.conf.set("spark.penstock.url", older.url)
         try:
-            with pytest.raises(Exception, match="is of protocol 1, or names none") as refused:
+            with pytest.raises(Exception, match=f"is of protocol {named}, and") as refused:
                 spark.readStream.format("penstock").load("given")
         finally:
             spark.conf.set("spark.penstock.url", url)
-    assert "this plug-in follows protocol 5" in str(refused.value)
+    assert f"this plug-in follows protocol {PROTOCOL}" in str(refused.value)
 
 
 def test_a_query_whose_offsets_spark_leaves_out_is_refused_unless_commits_are_spark_s(

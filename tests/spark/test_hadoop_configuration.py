@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -54,7 +56,29 @@ def test_notes_that_a_library_brings_back_go_with_the_next_job(
     assert notes(spark, conf).isEmpty()
 
 
-def test_a_hadoop_that_keeps_them_elsewhere_is_left_alone(spark: SparkSession, conf: Any) -> None:
+@contextmanager
+def logged(spark: SparkSession, name: str) -> Iterator[Any]:
+    """A text of what the logger of this name says within, at level WARN or above."""
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    text = jvm.java.io.StringWriter()
+    appender = log4j.core.appender.WriterAppender.createAppender(
+        None, None, text, "logged", False, True
+    )
+    appender.start()
+    log4j.core.config.Configurator.setLevel(name, log4j.Level.WARN)
+    logger = log4j.LogManager.getLogger(name)
+    logger.addAppender(appender)
+    try:
+        yield text
+    finally:
+        logger.removeAppender(appender)
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.ERROR)
+
+
+def test_a_hadoop_that_keeps_them_elsewhere_is_left_alone_which_is_said_once(
+    spark: SparkSession, conf: Any
+) -> None:
     jvm: Any = spark._jvm
     loaded = jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass
     moved = jvm.org.apache.spark.sql.penstock.SparkField(
@@ -62,6 +86,8 @@ def test_a_hadoop_that_keeps_them_elsewhere_is_left_alone(spark: SparkSession, c
     )
     sources = jvm.penstock.plugin.ConfigurationSources(conf, moved)
     size = conf.size()
-    assert not sources.forget()
-    assert not sources.forget()
+    with logged(spark, "penstock.plugin.ConfigurationSources") as text:
+        assert not sources.forget()
+        assert not sources.forget()
+    assert text.toString().count("keeps the sources of its configuration elsewhere") == 1
     assert conf.size() == size

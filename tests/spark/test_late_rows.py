@@ -1,6 +1,6 @@
 """Rows later than the watermark allows: Spark drops them, and the oracle knows which it drops.
 
-event time of a commit   0  5 10 15 20 …        one row in four of it comes eight commits later,
+event time of a commit   0  8 16 24 32 …        one row in four of it comes five commits later,
 read in batch            0  1  2  3  4 …        when its window has been closed or its state dropped
 """
 
@@ -26,7 +26,7 @@ from penstock_lab.workloads.nexmark import Nexmark, NexmarkOptions
 from support.late_rows import LateRows
 
 FINISH_S = 600
-COMMITS, EVENTS, LATE_BY = 18, 500, 8
+COMMITS, EVENTS, LATE_BY = 10, 800, 5
 ROADS = LinearRoadOptions(rate=50, report_every_s=10, vehicles=1_000)
 SOURCES = tuple(
     LateRows(source, LATE_BY)

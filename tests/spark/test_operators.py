@@ -27,6 +27,9 @@ KEYS = 8
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+CACHE = "spark.penstock.prefetch.cache"
+CACHE_BYTES = f"{CACHE}.bytes"
+WRITES = f"{CACHE}.writes"
 JOIN = "spark.sql.streaming.join.stateFormatVersion"
 
 
@@ -147,6 +150,12 @@ CASES = [
     ("limit", {FORMAT: "1"}),
     ("aggregate", {CHANGELOG: "false"}),
     ("sessions", {CHANGELOG: "false", FORMAT: "1"}),
+    # With a cache in front of the state: ample, of one entry, and with writes that stay in it.
+    ("join", {CACHE: "timestamp"}),
+    ("deduplicate", {CACHE: "lru", CACHE_BYTES: "250"}),
+    ("aggregate", {CACHE: "timestamp", WRITES: "back"}),
+    ("join", {CACHE: "clock", WRITES: "back", CACHE_BYTES: "9000", JOIN: "3"}),
+    ("deduplicate_within_watermark", {CACHE: "timestamp", WRITES: "back", CACHE_BYTES: "250"}),
 ]
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,13 +13,11 @@ from pyspark.sql import functions as f
 import penstock
 from penstock.client import Client
 from penstock.model.ddl import parse_ddl
-from support.sources import ROOT
-from support.spark import plain_windows, window_runs
+from support.spark import plain_windows, spark_alone, window_runs
 from support.spark.window_runs import SETTING
 
 COLUMNS = "at timestamp, k string, i bigint"
 MODE = "spark.penstock.commit.mode"
-LIMIT_S = 300
 PANES = "panes: 12 windows per row, slide 5 s"
 
 
@@ -118,17 +112,6 @@ def test_an_aggregate_without_windows_has_no_note(
     assert ran.notes == []
 
 
-def state_metadata(checkpoint: Path) -> dict[str, bytes]:
-    """The description of the state in a checkpoint, file by file."""
-    kinds = ("_metadata", "_stateSchema")
-    files = [path for path in (checkpoint / "state" / "0").rglob("*") if path.is_file()]
-    return {
-        path.parent.name: path.read_bytes()
-        for path in sorted(files)
-        if any(kind in path.parts for kind in kinds) and not path.name.endswith(".crc")
-    }
-
-
 def test_the_setting_changes_at_every_restart_and_spark_alone_continues(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -143,19 +126,15 @@ def test_the_setting_changes_at_every_restart_and_spark_alone_continues(
         said = PANES if windows == "panes" else f"left to Spark: {SETTING} is spark"
         assert [note.text for note in ran.notes] == [said]
         answer |= ran.answer
-        described.append(state_metadata(switched))
+        described.append(window_runs.state_description(switched))
     plain_windows.write_part(parts, 3)
-    script = [sys.executable, "-m", "support.spark.plain_windows", str(parts), str(switched)]
-    alone = subprocess.run(
-        script, capture_output=True, text=True, timeout=LIMIT_S, env=environment(), check=False
-    )
-    assert alone.returncode == 0, alone.stderr[-4000:]
-    for batch, rows in json.loads(alone.stdout.splitlines()[-1]).items():
-        answer[int(batch)] = [tuple(row) for row in rows]
+    answer |= spark_alone.continued(parts, switched)
     one_run = run_files(spark, parts, whole, "spark", settings)
     assert sorted(answer) == sorted(one_run.answer) == [0, 1, 2, 3]
     assert window_runs.differences(answer, one_run.answer) == []
-    assert described[0] == described[1] == described[2] == state_metadata(whole) != {}
+    assert (
+        described[0] == described[1] == described[2] == window_runs.state_description(whole) != {}
+    )
 
 
 def run_files(
@@ -168,9 +147,3 @@ def run_files(
         windows=windows,
         settings=settings,
     )
-
-
-def environment() -> dict[str, str]:
-    """The environment of a Spark that has nothing of ours but the test's own modules."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
-    return {**kept, "PYTHONPATH": str(ROOT / "tests"), "PYSPARK_PYTHON": sys.executable}

@@ -13,10 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
+from support.servers.played_admission import PlayedAdmission
+from support.servers.processes import ServerProcess
+from support.spark.admitted_queries import numbers, reports_sent, started, terms
 from support.spark.sleeping_jobs import (
     SleepingJob,
     deadline_at,
@@ -136,6 +139,73 @@ def test_a_pool_that_the_user_has_chosen_wins(spark: SparkSession) -> None:
         thread.start()
         thread.join()
     assert pools == {None: (True, OURS), "mine": (False, "mine"), OURS: (True, OURS)}
+
+
+def test_a_query_with_a_deadline_stays_in_the_pool_that_its_user_has_chosen(
+    spark: SparkSession,
+    server: ServerProcess,
+    client: Client,
+    admission: PlayedAdmission,
+    fresh: Callable[[str], str],
+    checkpoint: str,
+) -> None:
+    stream = fresh("chosen")
+    client.create(stream, "n bigint")
+    client.append(stream, numbers(1))
+    pools: list[str | None] = []
+    queries: list[StreamingQuery] = []
+
+    def remember(frame: DataFrame, _: int) -> None:
+        frame.count()
+        pools.append(frame.sparkSession.sparkContext.getLocalProperty("spark.scheduler.pool"))
+
+    def start() -> None:
+        set_properties(spark, {"spark.scheduler.pool": "mine"})
+        rows = spark.readStream.format("penstock").options(**terms(admission, server)).load(stream)
+        writer = rows.writeStream.foreachBatch(remember)
+        queries.append(writer.option("checkpointLocation", checkpoint).start())
+
+    starting = threading.Thread(target=start)
+    starting.start()
+    starting.join()
+    (query,) = queries
+    try:
+        query.processAllAvailable()
+        assert pools == ["mine"]
+        # Admission reckons with Spark's own order then.
+        assert {each["schedule"] for each in admission.asked_for(query.id)} == {"spark"}
+    finally:
+        query.stop()
+
+
+def test_the_time_that_a_batch_waits_for_its_first_core_is_reported(
+    spark: SparkSession,
+    server: ServerProcess,
+    client: Client,
+    admission: PlayedAdmission,
+    fresh: Callable[[str], str],
+    checkpoint: str,
+) -> None:
+    """cores   ████████████ both taken ████████████┐
+    batch          └ cut, planned, its tasks wait ..└ run
+    """
+    stream, table = fresh("waiting"), fresh("queued")
+    client.create(stream, "n bigint")
+    reader = spark.readStream.format("penstock").options(**terms(admission, server))
+    query = started(reader.load(stream), checkpoint, table)
+    try:
+        client.append(stream, numbers(0))
+        query.processAllAvailable()
+        outside = SleepingJob(spark, fresh("outside"), 2, ms=6_000)
+        outside.start()
+        wait_until(lambda: outside.active() == 2)
+        client.append(stream, numbers(1))
+        query.processAllAvailable()
+        wait_until(lambda: len(reports_sent(admission, query)) == 2)
+        alone, behind = (report["queued_ms"] for report in reports_sent(admission, query))
+        assert alone < 1_000 < behind <= 6_000 + 1_000
+    finally:
+        query.stop()
 
 
 def test_of_two_queries_the_later_with_the_earlier_deadline_overtakes(

@@ -15,8 +15,9 @@ from penstock_lab.measure import query_groups as groups
 from penstock_lab.measure.killed_driver import Answered, Size, Trial
 from support.servers.processes import QUICK_START, wait_until
 
-NAMES = ("q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8")
-SIZE = Size(22, 2_200, QUICK_START)
+# A query without state, two joins and an aggregate over windows: what they ask of the log differs.
+NAMES = ("q1", "q3", "q5", "q8")
+SIZE = Size(16, 3_000, QUICK_START)
 
 
 @dataclass

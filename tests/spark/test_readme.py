@@ -1,4 +1,4 @@
-"""What the README shows is run here, word for word."""
+"""Commands that the README shows, word for word; its example in Python is run from the wheel."""
 
 from __future__ import annotations
 
@@ -9,29 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-
-
-def blocks(language: str) -> list[str]:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-def test_the_python_example_runs(tmp_path: Path) -> None:
-    (example,) = blocks("python")
-    (tmp_path / "example.py").write_text(example)
-    # A process of its own: the example starts Spark and a server itself.
-    done = subprocess.run(
-        [sys.executable, "example.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    # A bid is in five windows of ten seconds that start every two.
-    assert "5 windows" in done.stdout
+from support.readme import blocks
 
 
 def test_the_shell_example_runs(tmp_path: Path) -> None:

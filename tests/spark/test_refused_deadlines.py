@@ -114,6 +114,12 @@ def test_a_trigger_of_its_own_is_refused(
         query.awaitTermination(300)
 
 
+def test_continuous_processing_is_refused(spark: SparkSession) -> None:
+    writer = rate(spark, deadline="1s").writeStream.format("console")
+    with pytest.raises(Exception, match="cannot have continuous processing"):
+        writer.trigger(continuous="1 second").start()
+
+
 def test_a_deadline_without_a_server_is_refused_with_what_to_do(
     spark: SparkSession, tmp_path: Path
 ) -> None:

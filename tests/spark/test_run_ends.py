@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -19,10 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
-from penstock.spark import jvm
 from support.servers.processes import wait_until
+from support.spark.holdings import holdings
 
-RESOURCES_CLASS = "penstock.commit.jvm.JvmResources"
 MODE = "spark.penstock.commit.mode"
 PARTITIONS = "spark.sql.shuffle.partitions"
 STRINGS = "[Ljava.lang.String;"
@@ -31,12 +29,6 @@ QUERIES = 50
 AT_ONCE = 10
 GROWTH_MAX = 25
 """Objects of a class that may be more than before, where queries leave one each, or more."""
-
-
-def holdings() -> dict[str, int]:
-    """How much the plug-in has open in this JVM, by kind."""
-    counts: dict[str, int] = json.loads(jvm._call_static(RESOURCES_CLASS, "holdingsJson"))
-    return counts
 
 
 def alive(spark: SparkSession) -> Counter[str]:

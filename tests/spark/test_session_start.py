@@ -119,3 +119,79 @@ def test_attach_hands_the_token_to_the_jvm_and_to_no_command_line(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "READ 3" in done.stdout
+    assert "on the command line" not in done.stderr
+
+
+ROTATED = """
+import os, sys, time
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+import penstock
+from penstock.client import Client
+from penstock.errors import BadCall
+
+url, of_server, own = sys.argv[1:]
+
+def started(name, value):
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.penstock.url", url).config(f"spark.penstock.{name}", value)
+    return penstock.attach(builder).getOrCreate()
+
+def put(file, token):
+    fresh = os.open(file + ".new", os.O_CREAT | os.O_WRONLY, 0o600)
+    os.write(fresh, token.encode())
+    os.close(fresh)
+    os.replace(file + ".new", file)
+
+def is_taken(token):
+    try:
+        with Client(url, token) as client:
+            return bool(client.streams())
+    except BadCall:
+        return False
+
+put(own, "first-token")
+spark = started("token", "first-token")
+print("READ", spark.read.format("penstock").load("rotated").count(), flush=True)
+spark.stop()
+SparkContext._jvm.java.lang.System.clearProperty("spark.penstock.token")
+spark = started("tokenFile", own)
+print("READ", spark.read.format("penstock").load("rotated").count(), flush=True)
+put(own, "second-token")
+put(of_server, "second-token")
+while is_taken("first-token") or not is_taken("second-token"):
+    time.sleep(0.1)
+print("READ", spark.read.format("penstock").load("rotated").count(), flush=True)
+spark.stop()
+"""
+
+
+def test_a_job_reads_its_token_file_anew_and_warns_once_of_a_token_on_its_command_line(
+    tmp_path: Path,
+) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.touch(mode=0o600)
+    tokens.write_text("first-token\n")
+    server = ServerProcess(tmp_path / "server", "--token-file", str(tokens)).start()
+    try:
+        with server.client() as client:
+            client.create("rotated", "n bigint")
+            client.append("rotated", [{"n": 1}, {"n": 2}, {"n": 3}])
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_", "PYSPARK_"))}
+        done = subprocess.run(
+            [sys.executable, "-c", ROTATED, server.url, str(tokens), str(tmp_path / "own")],
+            cwd=tmp_path,
+            env=kept,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    finally:
+        server.stop()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("READ 3") == 3
+    warning = "spark.penstock.token is on the command line of this JVM"
+    assert done.stderr.count(warning) == 1
+    for way in ("PENSTOCK_TOKEN", "spark.penstock.tokenFile"):
+        assert way in done.stderr

@@ -18,7 +18,9 @@ JVMS = 3
 GROUPS = (
     *("store", "version", "metric", "column family", "fault", "zombie", "held"),
     *("dead thread", "local space", "compaction", "piece life", "limits", "news", "isolation"),
-    *("arrival", "run", "retry", "stall"),
+    *("arrival", "run", "retry", "stall", "cache", "cached store", "lookahead", "prefetch"),
+    *("token", "admission", "device plans", "interpreters", "plan rules", "spark members"),
+    *("eviction", "outside data"),
 )
 
 

@@ -20,7 +20,6 @@ from penstock_lab.measure.log_sizes import CLIENTS, EMBEDDED, GATEWAY_SIZES, SIZ
 from penstock_lab.suites import (
     answers,
     bounded,
-    columnar,
     commit,
     compared,
     deadlines,
@@ -32,6 +31,10 @@ from penstock_lab.suites import (
 from penstock_lab.suites.bounded.cells import Cell as BoundedCell
 from penstock_lab.suites.bounded.cells import plan_of as bounded_plan
 from penstock_lab.suites.bounded.runs import Record as BoundedRecord
+from penstock_lab.suites.columnar import SUITE as COLUMNAR
+from penstock_lab.suites.columnar.cells import PATHS as COLUMNAR_PATHS
+from penstock_lab.suites.columnar.cells import QUICK as COLUMNAR_QUICK
+from penstock_lab.suites.columnar.cells import Plan as ColumnarPlan
 from penstock_lab.suites.commit.cells import Cell as CommitCell
 from penstock_lab.suites.commit.plans import plan_of as commit_plan
 from penstock_lab.suites.commit.runs import Record as CommitRecord
@@ -39,6 +42,7 @@ from penstock_lab.suites.deadlines.cells import BESIDE, BESIDE_S
 from penstock_lab.suites.deadlines.cells import Cell as DeadlineCell
 from penstock_lab.suites.deadlines.cells import plan_of as deadlines_plan
 from penstock_lab.suites.deadlines.record import Record as DeadlineRecord
+from penstock_lab.suites.floor import cells as floor_cells
 from penstock_lab.suites.log.cells import QUICK
 
 P = TypeVar("P")
@@ -74,6 +78,9 @@ def floor_runs(spark: list[float], ours: list[float]) -> list[dict[str, Any]]:
                 "explained": 0.95,
                 "requests": 9,
                 "visible_ms_p50": 12.0,
+                "wall_ms": {"planning": 15.0, "build job": 10.0},
+                "task_ms": {"read": 9.0},
+                "counters": {"requests": 9.0},
             },
             {"system": "spark", "repeat": repeat, "trigger_ms_p50": their, "phases_ms": phases},
             {"system": "spark+switches", "repeat": repeat, "trigger_ms_p50": their - 5},
@@ -90,30 +97,64 @@ def floor_runs(spark: list[float], ours: list[float]) -> list[dict[str, Any]]:
 
 
 def floor_names() -> set[str]:
-    return names_of(floor.SUITE, floor.QUICK, floor_runs([100.0], [130.0]))
+    return names_of(floor.SUITE, floor_cells.QUICK, floor_runs([100.0], [130.0]))
+
+
+def ablated_run(query: str, repeat: int, whole_ms: float, **less_ms: float) -> dict[str, Any]:
+    """Runs of a query in one process: with every mechanism, and without each that is named."""
+    return {
+        "system": "turns",
+        "query": query,
+        "repeat": repeat,
+        "variants": {
+            name: {
+                "trigger_ms_p50": ms,
+                "explained": 0.93,
+                "wall_ms": {"planning": ms / 10},
+                "task_ms": {"read": 9.0},
+                "counters": {"requests": 4.0},
+            }
+            for name, ms in {"penstock": whole_ms, **less_ms}.items()
+        },
+    }
+
+
+def ablated_names(queries: tuple[str, ...], without: tuple[str, ...]) -> set[str]:
+    plan = floor_cells.plan_of(quick=True, queries=queries, without=without)
+    less_ms = dict.fromkeys(without, 120.0)
+    return names_of(
+        floor.SUITE, plan, [ablated_run(query, 0, 100.0, **less_ms) for query in queries]
+    )
 
 
 def columnar_runs(
-    plan: columnar.Plan, spark: list[float], panes: list[float], auto: list[float]
+    plan: ColumnarPlan, spark: list[float], panes: list[float], auto: list[float]
 ) -> list[dict[str, Any]]:
-    """Runs in which every case took as long as every other, repeat by repeat."""
+    """Runs in which every case took as long as every other; workers as long as panes."""
     filled: dict[str, Any] = {"system": "fill", "repeat": 0, "rows": 1_000}
     repeats = [
         {
             path: {"ms_p50": ms, "stage_ms_p50": ms / 2, "rows": 3, "notes": []}
-            for path, ms in zip(columnar.PATHS, times, strict=True)
+            for path, ms in zip(COLUMNAR_PATHS, times, strict=True)
         }
-        for times in zip(spark, panes, auto, strict=True)
+        for times in zip(spark, panes, panes, auto, strict=True)
     ]
+    parts = dict.fromkeys(("boot", "init", "code", "rest", "total", "task"), 2.0)
+    trip = {f"{part}_ms": ms for part, ms in parts.items()}
     return [filled] + [
-        {"system": "paths", "repeat": number, "cases": {case.name: paths for case in plan.cases}}
+        {
+            "system": "paths",
+            "repeat": number,
+            "cases": {case.name: paths for case in plan.cases},
+            "round_trip": trip,
+        }
         for number, paths in enumerate(repeats)
     ]
 
 
 def columnar_names() -> set[str]:
-    records = columnar_runs(columnar.QUICK, [300.0], [100.0], [101.0])
-    return names_of(columnar.SUITE, columnar.QUICK, records)
+    records = columnar_runs(COLUMNAR_QUICK, [300.0], [100.0], [101.0])
+    return names_of(COLUMNAR, COLUMNAR_QUICK, records)
 
 
 def compared_names() -> set[str]:
@@ -151,7 +192,11 @@ def commit_names() -> set[str]:
         run = at_rate(run_of(cell.query, system, 0, 100), cell.rate, 99.0 * (cell.rate > 10_000))
         return CommitRecord(cell, run, kind, batches, [100.0] * took, STEPS, 500.0)
 
-    names = ("default", "zstream", "tuned", "asyncckpt", "full")
+    cells.append(CommitCell("lr_join_30_1", "local", 0.0, False))
+    names = (
+        *("default", "zstream", "tuned", "tuned+files", "asyncckpt", "full", "full-replicated"),
+        *("tuned-files", "plug-in"),
+    )
     records = [record(cell, name, 4) for cell in cells for name in names]
     records += [record(cells[0], name, 200, "growth") for name in ("full", "default")]
     records += [

@@ -19,6 +19,12 @@ SUPERSEDED_COUNTED = "ack_of_a_superseded_write_counted"
 COMMIT_TOO_EARLY = "commit_log_before_marker"
 CUT_ANEW = "offsets_cut_anew"
 STALE_TRUSTED = "stale_local_file_trusted"
+VOID_INSTALLED = "voided_fetch_installed"
+KEPT_AFTER_ABORT = "cache_kept_after_abort"
+NO_ROOM_FORGOTTEN = "fetch_survives_a_write_without_room"
+WRITTEN_FORGOTTEN = "fetch_survives_an_entry_that_is_written_back"
+READ_AFTER_SHUT = "fetch_begins_after_shut"
+SHUT_TOO_EARLY = "shut_does_not_wait"
 
 
 def _has(bug: str) -> str:
@@ -71,6 +77,36 @@ CHANGES = (
         "    val local = new File(resources.localFolder.of(settings), UUID.randomUUID().toString)",
         f"    val local = if ({_has(STALE_TRUSTED)}) {_local_file('stateFile')} else "
         "new File(resources.localFolder.of(settings), UUID.randomUUID().toString)",
+    ),
+    Change(
+        "prefetch/StoreHints.scala",
+        "else if (!fetch.isVoid) install(",
+        f"else if ({_has(VOID_INSTALLED)} || !fetch.isVoid) install(",
+    ),
+    Change(
+        "prefetch/StoreCache.scala",
+        "    cache.forgetIf(all)(_ => true)\n    cache.synchronized",
+        f"    cache.forgetIf(all)(_ => !{_has(KEPT_AFTER_ABORT)})\n    cache.synchronized",
+    ),
+    Change(
+        "prefetch/WriteBack.scala",
+        "finally cache.synchronized(store.outdate(key))",
+        f"finally if (!{_has(NO_ROOM_FORGOTTEN)}) cache.synchronized(store.outdate(key))",
+    ),
+    Change(
+        "prefetch/WriteBack.scala",
+        "finally cache.synchronized(store.voidFetch(entry))",
+        f"finally if (!{_has(WRITTEN_FORGOTTEN)}) cache.synchronized(store.voidFetch(entry))",
+    ),
+    Change(
+        "prefetch/NativeReads.scala",
+        "val isLetIn = isOpen",
+        f"val isLetIn = isOpen || {_has(READ_AFTER_SHUT)}",
+    ),
+    Change(
+        "prefetch/NativeReads.scala",
+        "while (inside > 0)",
+        f"while (inside > 0 && !{_has(SHUT_TOO_EARLY)})",
     ),
     Change(
         "checkpoint/PenstockFileManager.scala",

@@ -1,4 +1,4 @@
-"""The benchmarks' Spark process, which knows the queries with a mistake in them too."""
+"""The benchmarks' Spark process, which knows queries of the tests too, mistakes among them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from typing import cast
 
 from penstock_lab.experiment import driver
 from penstock_lab.queries import registry
-from support import wrong_queries
+from support import more_queries, wrong_queries
 
 if __name__ == "__main__":
-    cast("dict[str, registry.Factory]", registry.ALL).update(wrong_queries.ALL)
+    for known in (registry.ALL, registry.KNOWN):
+        cast("dict[str, registry.Factory]", known).update({
+            **wrong_queries.ALL,
+            **more_queries.ALL,
+        })  # fmt: skip
     driver.main()

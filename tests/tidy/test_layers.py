@@ -16,11 +16,13 @@ MAY_IMPORT = {
     "model": WORDS,
     "settings": WORDS,
     "log": {*WORDS, "model", "settings"},
-    "admission": {*WORDS, "model", "log"},
-    "gateway": {*WORDS, "model", "log", "admission", "settings"},
+    "fit": set(),
+    "admission": {*WORDS, "fit", "model", "log"},
+    "devices": {*WORDS, "fit", "model"},
+    "gateway": {*WORDS, "model", "log", "admission", "devices", "settings"},
     "client": {*WORDS, "model"},
     "lookup": {*WORDS, "client", "model", "prefetch"},
-    "spark": {*WORDS, "client", "lookup", "model", "observe", "prefetch", "settings"},
+    "spark": {*WORDS, "client", "devices", "lookup", "model", "observe", "prefetch", "settings"},
     "checkpoint": {*WORDS, "client", "model"},
     "supervise": WORDS,
     "observe": WORDS,
@@ -28,7 +30,7 @@ MAY_IMPORT = {
     "schedule": WORDS,
     "eviction": WORDS,
     "prefetch": WORDS,
-    "simulate": {*WORDS, "model", "admission", "schedule"},
+    "simulate": {*WORDS, "model", "admission", "prefetch", "schedule"},
     "testing": WORDS,
 }
 # The laboratory's parts; `penstock` is the product, of which it may use any part but `cli` and
@@ -224,6 +226,15 @@ def test_a_stage_does_its_reading_and_writing_in_few_files() -> None:
     ]
     assert acting == [
         f"penstock.admission.{name}" for name in ("batch_looks", "batch_runner", "runner")
+    ]
+
+
+def test_planning_reads_and_writes_in_one_file_and_workers_in_those_of_their_machine() -> None:
+    effects = {"pathlib", "shutil"}
+    acting = [m.name for m in modules() if m.layer == "devices" and m.imports() & effects]
+    machine = ("gpu.slots", "gpu.worker_gpu", "this_machine")
+    assert sorted(acting) == [
+        f"penstock.devices.{name}" for name in ("calibration_files", *machine)
     ]
 
 

@@ -21,13 +21,17 @@ IN_SPARK = "org.apache.spark.sql."
 SHARED = {
     f"{IN_SPARK}execution.streaming.state": "spark.state",
     "org.apache.spark.scheduler": "spark.scheduler",
+    f"{IN_SPARK}execution.python": "spark.python",
+    f"{IN_SPARK}execution.joins": "spark.joins",
 }
 PACKAGES = {
     f"{IN_SPARK}penstock": "spark",
     f"{IN_SPARK}penstock.admission": "spark.admission",
     f"{IN_SPARK}penstock.gate": "spark.gate",
     f"{IN_SPARK}penstock.windows": "spark.windows",
+    f"{IN_SPARK}penstock.columnar": "spark.columnar",
     f"{IN_SPARK}penstock.eviction": "spark.eviction",
+    f"{IN_SPARK}penstock.lookahead": "spark.lookahead",
     **SHARED,
 }
 
@@ -41,26 +45,48 @@ MAY_IMPORT = {
     "spark": {"words", "schedule", "spark.scheduler"},
     "client": BASE,
     "schedule": {"words", "settings"},
-    "spark.scheduler": {"schedule"},
+    "spark.scheduler": {"words", "schedule"},
     "checkpoint.location": {"words", "settings"},
     "eviction": {"words"},
-    "observe": {"client", "eviction", "wire"},
+    "observe": {"client", "eviction", "spark", "wire"},
+    "devices": {"words", "settings", "observe", "wire"},
+    "prefetch": BASE,
     "commit": {"words", "settings"},
-    "commit.channel": {"commit", "wire"},
+    "commit.channel": {"commit", "prefetch", "wire"},
     "commit.driver": {*BASE, "commit", "commit.channel"},
-    "commit.executor": {*BASE, "client", "spark", "checkpoint.location", *COMMIT} - {"commit.jvm"},
+    "commit.executor": {
+        *BASE,
+        *("client", "prefetch", "spark", "checkpoint.location"),
+        *(COMMIT - {"commit.jvm"}),
+    },
     "commit.jvm": {
-        *("client", "words", "wire", "observe", "eviction"),
+        *("client", "words", "wire", "observe", "devices", "eviction", "prefetch"),
         *("commit", "commit.driver", "commit.executor"),
     },
     "query": {*BASE, "client", "spark", "observe", "commit.driver", "commit.jvm"},
-    "admission": {*BASE, "client", "spark", "query", "observe", "commit.jvm"},
-    "source": {*BASE, "client", "spark", "query", "observe", "admission"},
-    "sink": {*BASE, "client", "spark", "query", "commit.executor", "commit.jvm"},
-    "spark.state": {"words", "settings", "spark", "eviction", "checkpoint.location", *COMMIT},
+    "admission": {*BASE, "client", "devices", "spark", "query", "observe", "commit.jvm"},
+    "source": {
+        *BASE,
+        *("client", "spark", "query", "observe", "admission", "prefetch", "commit.jvm"),
+    },
+    "sink": {*BASE, "client", "spark", "query", "observe", "commit.executor", "commit.jvm"},
+    "spark.state": {
+        *("words", "settings", "spark", "eviction", "prefetch", "checkpoint.location"),
+        *COMMIT,
+    },
     "spark.eviction": {"settings", "eviction", "spark", "spark.state", "commit.jvm"},
     "spark.gate": {"words", "settings", "spark", "query", "commit.jvm"},
-    "spark.windows": {"settings", "spark", "observe", "commit.jvm"},
+    "spark.windows": {"settings", "wire", "devices", "spark", "observe", "commit.jvm"},
+    "spark.lookahead": {
+        *("words", "settings", "client", "source", "spark", "spark.state", "prefetch"),
+        *("commit", "commit.channel", "commit.jvm"),
+    },
+    "spark.python": set(),
+    "spark.joins": set(),
+    "spark.columnar": {
+        *("words", "settings", "wire", "spark", "spark.joins", "spark.python", "spark.windows"),
+        *("devices", "observe", "commit.jvm"),
+    },
     "spark.admission": {*BASE, "spark", "admission"},
     "checkpoint": {
         *BASE,
@@ -70,16 +96,18 @@ MAY_IMPORT = {
     "plugin": {
         *BASE,
         *COMMIT,
-        *("client", "schedule", "source", "sink", "spark", "spark.scheduler"),
+        *("client", "devices", "observe", "schedule", "source", "sink"),
+        *("spark", "spark.lookahead", "spark.scheduler"),
     },
     "entry": {
         *BASE,
-        *("client", "plugin", "spark", "spark.gate"),
-        *("spark.admission", "spark.eviction", "spark.windows"),
+        *("commit.jvm", "plugin", "spark", "spark.gate", "spark.lookahead"),
+        *("spark.admission", "spark.columnar", "spark.eviction", "spark.windows"),
     },
     "testing": {
         *BASE,
-        *("commit", "commit.driver", "commit.jvm", "eviction", "schedule", "spark.scheduler"),
+        *("commit", "commit.driver", "commit.jvm", "devices", "eviction", "observe"),
+        *("prefetch", "schedule", "spark.scheduler"),
     },
 }
 

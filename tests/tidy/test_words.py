@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from support.sources import ROOT, lines_of
+from support.sources import ROOT, lines_of, modules, scala_files
 from support.words import (
     bare_names,
     docstrings_without_subject,
@@ -20,6 +20,7 @@ UNCLEAN = {
     "names": files_with_bare_names,
     "docstrings": files_with_docstrings_without_subject,
 }
+ARCHITECTURE_WORDS_MAX = 1_500
 GLOSSARY = ROOT / "docs" / "glossary.md"
 GLOSSARY_LINE = re.compile(r"- \*\*(?P<word>[^*]+)\*\*: (?P<meaning>\S.*)")
 
@@ -77,6 +78,29 @@ def test_a_bare_name_within_a_longer_one_or_in_a_text_is_not_refused() -> None:
 def test_a_docstring_names_its_subject_in_three_words(docstring: str, has_subject: bool) -> None:
     module = ast.parse(f'def f():\n    """{docstring}"""')
     assert bool(list(docstrings_without_subject(module))) != has_subject
+
+
+def test_the_architecture_is_one_page() -> None:
+    words = (ROOT / "ARCHITECTURE.md").read_text().split()
+    assert len(words) <= ARCHITECTURE_WORDS_MAX
+
+
+def test_the_architecture_states_the_share_of_scala() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    (stated,) = re.findall(r"Scala is (\d+) % of the product's lines", text)
+    scala = [path for path in scala_files() if path.is_relative_to(ROOT / "jvm" / "src")]
+    python = [module.path for module in modules()]
+    lines = [sum(len(lines_of(path)) for path in paths) for paths in (scala, python)]
+    assert abs(100 * lines[0] / sum(lines) - int(stated)) < 1, lines
+
+
+def test_the_architecture_names_every_package_of_the_plug_in() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    where = text[text.index("jvm/src/penstock/      ") : text.index("jvm/src/org/…")]
+    packages = [
+        path.name for path in (ROOT / "jvm" / "src" / "penstock").iterdir() if path.is_dir()
+    ]
+    assert [name for name in packages if not re.search(rf"\b{name}\b", where)] == []
 
 
 def test_the_glossary_has_every_word_once_in_order_on_a_line_of_its_own() -> None:

@@ -18,7 +18,7 @@ from penstock.client.address import Address
 from penstock.errors import BadCall, TryAgain
 from penstock_lab import queries
 from penstock_lab.experiment.children import Engine
-from penstock_lab.experiment.driver import Command, Setup, Start
+from penstock_lab.experiment.driver_commands import Command, Setup, Start
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.run import run
 from penstock_lab.experiment.suite import Suite

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import TryAgain
 from penstock_lab.experiment.children import Engine, Sender
-from penstock_lab.experiment.driver import Setup
+from penstock_lab.experiment.driver_commands import Setup
 from penstock_lab.processes import Child, Late
 from penstock_lab.workloads.load import Load
 

@@ -7,17 +7,30 @@ from click.testing import CliRunner
 
 from penstock.errors import BadCall
 from penstock_lab.cli.bench import bench
-from penstock_lab.experiment.driver import Setup, session_conf
-from penstock_lab.experiment.plan import STORES
-from penstock_lab.experiment.systems import CHANGELOG_KEY, MODE_KEY, SYSTEMS
+from penstock_lab.experiment.driver import session_conf
+from penstock_lab.experiment.driver_commands import Setup
+from penstock_lab.experiment.plan import STORES, WarmUp
+from penstock_lab.experiment.systems import CHANGELOG_KEY, SYSTEMS
 from penstock_lab.experiment.turns import rotated
-from penstock_lab.suites.commit.cells import QUERIES, Cell, Group
+from penstock_lab.suites.commit.cells import (
+    FILES,
+    ON_FILES,
+    QUERIES,
+    REPLICATED,
+    Cell,
+    Group,
+    about_s,
+)
 from penstock_lab.suites.commit.plans import plan_of
 from penstock_lab.suites.commit.runs import conf_of
 
 
 def cells(groups: tuple[Group, ...]) -> set[Cell]:
     return {cell for group in groups for cell in group.cells}
+
+
+def cells_of(groups: tuple[Group, ...], system: str) -> set[Cell]:
+    return {cell for group in groups for cell in group.cells if system in group.systems_at(cell)}
 
 
 def test_a_cell_is_named_by_query_store_trigger_and_changelog() -> None:
@@ -28,8 +41,20 @@ def test_a_cell_is_named_by_query_store_trigger_and_changelog() -> None:
 
 def test_no_two_cells_of_the_full_run_have_one_name() -> None:
     plan = plan_of()
-    found = [cell for group in plan.groups for cell in group.cells]
+    found = {cell for group in plan.groups for cell in group.cells}
     assert len({cell.name for cell in found}) == len(found)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_no_system_is_run_twice_at_a_cell(quick: bool) -> None:
+    plan = plan_of(quick=quick)
+    pairs = [
+        (system, cell)
+        for group in plan.groups
+        for cell in group.cells
+        for system in group.systems_at(cell)
+    ]
+    assert len(set(pairs)) == len(pairs)
 
 
 def test_the_full_run_has_every_query_store_trigger_and_system() -> None:
@@ -48,23 +73,71 @@ def test_the_full_run_has_every_query_store_trigger_and_system() -> None:
     }
     assert found == wanted
     assert {one.query for one in cells(plan.groups) if one.rate == 1_500} == set(QUERIES)
-    assert plan.systems == ("default", "zstream", "tuned", "asyncckpt", "full")
+    assert plan.systems == (
+        *("default", "zstream", "tuned", FILES, "asyncckpt", "full", REPLICATED),
+        *ON_FILES,
+    )
     assert plan.growth is not None
     assert plan.growth.batches_min == 500
+    assert [name for name, _ in plan.growth.each][:2] == ["full", "default"]
     assert plan.left_out == ()
 
 
-def test_a_quick_run_has_every_store_and_system_and_says_what_it_leaves_out() -> None:
+def test_local_file_handling_is_measured_where_the_location_is_local() -> None:
+    for plan in (plan_of(), plan_of(quick=True)):
+        assert {cell.store for cell in cells_of(plan.groups, FILES)} == {"local"}
+        local = {one for one in cells_of(plan.groups, "full") if one.store == "local"}
+        assert {one for one in local if one.has_changelog} == cells_of(plan.groups, FILES)
+
+
+def test_a_quick_run_has_every_step_of_the_ablation_at_one_cell() -> None:
+    plan = plan_of(quick=True)
+    names = [
+        {cell.base_name for cell in cells_of(plan.groups, system) if cell.is_back_to_back}
+        for system in ("default", "tuned", FILES, "asyncckpt", "full")
+    ]
+    assert set.intersection(*names) == {"lr_join_30_1.local.0s"}
+
+
+def test_a_replicated_log_is_compared_at_one_cell_of_a_quick_run() -> None:
+    quick, full = plan_of(quick=True), plan_of()
+    (cell,) = cells_of(quick.groups, REPLICATED)
+    assert cell in cells_of(quick.groups, "tuned")
+    assert cell.store == "remote20"
+    hurried = {one for one in cells_of(full.groups, "full") if one.is_back_to_back}
+    assert cells_of(full.groups, REPLICATED) == {one for one in hurried if one.has_changelog}
+
+
+def test_without_log_servers_the_replicated_log_is_left_out_and_named() -> None:
+    plan = plan_of(quick=True, has_log_servers=False)
+    assert REPLICATED not in plan.systems
+    assert any(REPLICATED in sentence and "nats-server" in sentence for sentence in plan.left_out)
+    asked = plan_of(quick=True, chosen=(REPLICATED,), has_log_servers=False)
+    assert asked.systems == (REPLICATED,)
+
+
+def test_a_warm_up_by_batches_takes_as_long_as_they_do_within_its_bounds() -> None:
+    hurried, paced = Cell("lr_join_30_1", "local", 0.0, True), Cell("q", "local", 3.0, False)
+    warm_up = WarmUp(10.0, 20, 3.0)
+    assert about_s(warm_up, hurried) == pytest.approx(7.0)
+    assert about_s(warm_up, paced) == 10.0
+    assert about_s(WarmUp(10.0, 2, 3.0), hurried) == 3.0
+    assert about_s(WarmUp(10.0), hurried) == 10.0
+
+
+def test_a_quick_run_has_every_store_and_system_on_the_log_and_says_what_it_leaves_out() -> None:
     plan = plan_of(quick=True)
     assert {one.store for one in cells(plan.groups)} == set(STORES)
-    assert plan.systems == ("default", "zstream", "tuned", "asyncckpt", "full")
+    assert plan.systems == (
+        *("default", "zstream", "tuned", FILES, "asyncckpt", "full", REPLICATED),
+    )
     assert plan.repeats >= 3
     assert plan.growth is not None
     assert plan.growth.batches_min == 100
-    assert [name for name, _ in plan.growth.each] == ["full", "default"]
+    assert [name for name, _ in plan.growth.each] == ["full"]
     assert plan.sustain is not None
-    assert plan.left_out
-    assert plan.minutes < 21.5
+    assert all(any(name in words for words in plan.left_out) for name in ON_FILES)
+    assert plan.minutes < 24.5
 
 
 def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() -> None:
@@ -72,7 +145,8 @@ def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() 
         for group in plan.groups:
             assert {one.has_changelog for one in group.cells} == {group.has_changelog}
             assert ("default" in group.systems) == (not group.has_changelog)
-            assert ("tuned" in group.systems) == group.has_changelog
+            on_files = group.systems == ON_FILES
+            assert ("tuned" in group.systems) == (group.has_changelog and not on_files)
 
 
 def test_zstream_runs_where_there_is_a_trigger_and_its_policy_cuts_instead_of_it() -> None:
@@ -82,12 +156,20 @@ def test_zstream_runs_where_there_is_a_trigger_and_its_policy_cuts_instead_of_it
     hurried = next(cell for cell in group.cells if cell.is_back_to_back)
     assert "zstream" in group.systems_at(paced)
     assert "zstream" not in group.systems_at(hurried)
-    conditions = plan.conditions(paced, 10.0, 5.0, "zstream")
+    conditions = plan.conditions(paced, 10.0, WarmUp(5.0), "zstream")
     assert conditions.every_s == 0.0
     assert conditions.options == {"deadline": "3000ms", "policy": "zstream"}
-    assert plan.conditions(paced, 10.0, 5.0, "default").every_s == 3.0
-    assert plan.conditions(paced, 10.0, 5.0, "default").options == {}
+    assert plan.conditions(paced, 10.0, WarmUp(5.0), "default").every_s == 3.0
+    assert plan.conditions(paced, 10.0, WarmUp(5.0), "default").options == {}
     assert SYSTEMS["zstream"].conf == SYSTEMS["default"].conf, "only the cut differs"
+
+
+@pytest.mark.parametrize("system", ["zstream", "full", "default", FILES, REPLICATED])
+def test_cells_where_nothing_was_asked_for_are_not_there(system: str) -> None:
+    for quick in (True, False):
+        plan = plan_of(quick=quick, chosen=(system,))
+        assert plan.systems == (system,)
+        assert all(group.systems_at(cell) for group in plan.groups for cell in group.cells)
 
 
 def test_only_what_was_asked_for_is_run() -> None:
@@ -114,17 +196,6 @@ def test_systems_take_turns_in_who_goes_first() -> None:
     names = ("tuned", "full")
     assert [rotated(names, repeat)[0] for repeat in range(3)] == ["tuned", "full", "tuned"]
     assert rotated(names, 1) == ("full", "tuned")
-
-
-def test_only_the_commit_differs_between_tuned_and_full() -> None:
-    tuned, full = SYSTEMS["tuned"].conf, SYSTEMS["full"].conf
-    differs = {key for key in {*tuned, *full} if tuned.get(key) != full.get(key)}
-    assert differs == {
-        MODE_KEY,
-        "spark.sql.streaming.stateStore.providerClass",
-        "spark.sql.streaming.stateStore.checkpointFormatVersion",
-    }
-    assert SYSTEMS["default"].conf[MODE_KEY] == tuned[MODE_KEY] == "sync"
 
 
 def test_every_process_knows_every_store_and_whether_there_is_a_changelog() -> None:

@@ -18,7 +18,7 @@ from rich.console import Console
 from penstock.errors import TryAgain
 from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.latency import Sighting
-from penstock_lab.experiment.plan import Conditions
+from penstock_lab.experiment.plan import Conditions, WarmUp
 from penstock_lab.experiment.record import Noted
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.rig import Bench
@@ -39,8 +39,8 @@ PLAN = Plan(
     repeats=2,
     measure_s=4.0,
     measure_batches=2,
-    warm_up_s=1.0,
-    first_warm_up_s=2.0,
+    warm_up=WarmUp(1.0),
+    first_warm_up=WarmUp(2.0),
     again_max=1,
 )
 
@@ -64,6 +64,7 @@ class Fake:
         self.limit = 1_000_000
         self.dies_at: str | None = None
         self.late_once = False
+        self.warm_after_ms: int | None = None
 
     def run(self, conditions: Conditions) -> Noted:
         self.asked.append((self.name, conditions))
@@ -74,6 +75,8 @@ class Fake:
         found = noted(conditions.seconds, lag_ms=lag_ms, rising=rising)
         found.batches = [Timed(n, STARTED_MS + 500 * n, 10, 400.0, 9.0) for n in range(40)]
         found.rss_mb = 700.0
+        if self.warm_after_ms is not None:
+            found.warm_ms, found.warm_up_batches = STARTED_MS + self.warm_after_ms, 6
         return found
 
 
@@ -139,6 +142,23 @@ def test_batches_of_the_measured_stretch_are_cut_out(tmp_path: Path) -> None:
     assert second.rss_mb == 700.0
 
 
+def test_a_warm_up_by_batches_is_asked_for_and_ends_where_the_rig_says(tmp_path: Path) -> None:
+    fakes, asked = fakes_of("tuned", "full")
+    fakes["full"].warm_after_ms = 3_000
+    plan = msgspec.structs.replace(PLAN, warm_up=WarmUp(5.0, 6, 1.0), repeats=1)
+    records = executed(plan, fakes, tmp_path)
+    _, conditions = asked[-1]
+    assert (conditions.warm_up_batches, conditions.warm_up_s) == (6, 5.0)
+    assert conditions.warm_up_least_s == 1.0
+    ours = next(one for one in records if one.system == "full" and one.cell == REMOTE)
+    assert ours.run.warm_up_s == 3.0
+    assert ours.run.warm_up_batches == 6
+    # From 3 s on for 4 s, by batches of 400 ms that begin every 500 ms.
+    assert len(ours.took_ms) == 8
+    assert ours.run.latency is not None
+    assert ours.run.latency.rows == 10 * (5 + 4 - 3) - 1, "nor do rows of the warm-up count"
+
+
 def test_a_system_that_does_not_start_fails_its_runs_and_no_others(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned")
     runs = executed(PLAN, fakes, tmp_path)
@@ -183,7 +203,7 @@ def test_the_search_finds_the_highest_rate_that_holds(
 
 def test_the_suite_writes_a_file_a_table_and_whether_it_is_right(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned", "full")
-    plan = msgspec.structs.replace(PLAN, growth=Growth((("full", LOCAL),), 8, 8.0, 1.0))
+    plan = msgspec.structs.replace(PLAN, growth=Growth((("full", LOCAL),), 8, 8.0, WarmUp(1.0)))
     out = io.StringIO()
     outlet = Outlet(Console(file=out, width=100), tmp_path / "commit.json")
     is_right = run(suite_with(opening(fakes, [])), plan, tmp_path, lambda _: None, outlet)

@@ -25,6 +25,12 @@ from penstock_lab.experiment.visible_rows import Span
 from penstock_lab.suites import deadlines
 from penstock_lab.suites.deadlines.cells import QUERIES, Plan, plan_of
 from penstock_lab.suites.deadlines.modes import MODES, PROCESSES
+from penstock_lab.suites.deadlines.rates import (
+    PUBLISHED,
+    rate_reasons,
+    sustained_rate,
+    traffic_rate,
+)
 from penstock_lab.suites.deadlines.record import Record, for_file
 from penstock_lab.suites.deadlines.seats import Open
 from penstock_lab.workloads import send
@@ -43,7 +49,9 @@ def noted(conditions: Together, *, rising: bool) -> TogetherNoted:
         Sighting((at + 100 + (at - STARTED_MS) * rising) * 1000, np.array([at * 1000]))
         for at in sent_ms
     ]
-    batches = [Span(n, at + 40.0, at + 100.0, 1, 80, 5.0, 30.0) for n, at in enumerate(sent_ms)]
+    # Who falls behind has a batch under way all the time.
+    waits_ms = 0.0 if rising else 40.0
+    batches = [Span(n, at + waits_ms, at + 100.0, 1, 80, 5.0, 30.0) for n, at in enumerate(sent_ms)]
     sent = Sent(count, count, conditions.seconds, 0, 1.0, 1.0, 1.0, 1.0, 1.0, True)
     parts = {
         part.query: PartNoted(rows=rows, batches=batches, rows_checked=5)
@@ -99,8 +107,36 @@ def test_high_traffic_is_nine_tenths_of_what_the_better_baseline_holds(tmp_path:
     assert held["sb-fifo"] < held["sb-fair"] < held["db-edf"]
     rates = {record.run.rate for record in records if record.kind == "compared"}
     assert rates == {round(held["sb-fair"] * 0.9)}
+    (reason,) = rate_reasons(SMALL, records)
+    assert f"90% of {held['sb-fair']:,}/s" in reason
     spare = {record.run.rate for record in records if record.kind == "spare"}
     assert spare == {round(held["db-edf"] * 0.7)}
+
+
+@pytest.mark.parametrize(
+    ("sustained", "high", "low"),
+    [(12_000, 10_000, 1_000), (11_000, 9_900, 1_000), (1_000, 900, 100), (4, 4, 1)],
+)
+def test_the_rates_of_the_papers_are_taken_where_they_hold_and_else_it_is_said_why_not(
+    sustained: int, high: int, low: int
+) -> None:
+    plan = plan_of()
+    rates = {traffic: traffic_rate(plan, traffic, sustained) for traffic in plan.traffics}
+    assert {traffic: rate.per_s for traffic, rate in rates.items()} == {
+        "high": high, "constant_high": high, "low": low, "constant_low": low,
+    }  # fmt: skip
+    for traffic, rate in rates.items():
+        is_published = rate.per_s == PUBLISHED[traffic]
+        why_not = f"which the better baseline sustains: the {PUBLISHED[traffic]:,}/s of the papers"
+        assert ("as in the papers" in rate.reason) == is_published
+        assert (why_not in rate.reason) != is_published
+
+
+def test_a_rate_that_is_given_is_that_of_high_traffic() -> None:
+    plan = plan_of(rate=20_000)
+    sustained = sustained_rate({}, plan)
+    assert traffic_rate(plan, "high", sustained).per_s == 20_000
+    assert traffic_rate(plan, "low", sustained).per_s == 2_222
 
 
 def test_modes_take_turns_in_processes_that_stay(tmp_path: Path) -> None:

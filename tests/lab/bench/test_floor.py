@@ -5,30 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from penstock.errors import Bug, TryAgain
+from penstock.errors import BadCall, Bug, TryAgain
 from penstock_lab.cli.bench import bench
 from penstock_lab.experiment import worker
 from penstock_lab.experiment.phases import Batch
 from penstock_lab.experiment.run import Trial
 from penstock_lab.experiment.worker import Job, ask
 from penstock_lab.measure import log_floor, micro_batches
+from penstock_lab.measure.mechanisms import MECHANISMS
 from penstock_lab.suites import floor
-from support.bench_records import floor_runs
+from penstock_lab.suites.floor.cells import FULL, Size, plan_of
+from penstock_lab.suites.floor.figures import figures, phases
+from support.bench_records import ablated_run, floor_runs
 
 
 def test_what_is_added_is_compared_within_each_repeat() -> None:
     # The machine was twice as slow in the last repeat, for both:
     #   spark      100  110  400
     #   penstock   130  150  460     added: 30  40  60
-    found = {
-        one.name: one
-        for one in floor.figures(floor.FULL, floor_runs([100, 110, 400], [130, 150, 460]))
-    }
+    found = {one.name: one for one in figures(FULL, floor_runs([100, 110, 400], [130, 150, 460]))}
     assert found["headline.over_spark_ms"].value == 40
     assert list(found["headline.over_spark_ms"].repeats) == [30, 40, 60]
     assert found["spark_ms_p50"].value == 110
@@ -40,14 +41,14 @@ def test_what_is_added_is_compared_within_each_repeat() -> None:
 
 def test_a_suite_cut_short_has_the_figures_it_came_to() -> None:
     records = floor_runs([100, 110], [130, 150])[:7]
-    figures = {figure.name: figure for figure in floor.figures(floor.FULL, records)}
-    assert list(figures["penstock_ms_p50"].repeats) == [130, 150]
-    assert list(figures["headline.over_spark_ms"].repeats) == [30]
-    assert floor.figures(floor.FULL, []) == []
+    named = {figure.name: figure for figure in figures(FULL, records)}
+    assert list(named["penstock_ms_p50"].repeats) == [130, 150]
+    assert list(named["headline.over_spark_ms"].repeats) == [30]
+    assert figures(FULL, []) == []
 
 
 def test_the_phases_of_both_systems_stand_side_by_side() -> None:
-    assert floor.phases(floor_runs([1, 1, 1], [2, 2, 2])) == {
+    assert phases(floor_runs([1, 1, 1], [2, 2, 2])) == {
         "walCommit": {"penstock": 40.0, "spark": 40.0}
     }
 
@@ -64,7 +65,7 @@ def test_the_systems_take_turns_and_each_run_has_a_folder_of_its_own(
 
     monkeypatch.setattr(worker, "ask", answer)
     told: list[str] = []
-    size = floor.Size(repeats=2)
+    size = Size(repeats=2)
     Trial(floor.SUITE, size, tmp_path, told.append).execute()
     assert [system for system, _ in asked] == [
         "fill",
@@ -72,8 +73,61 @@ def test_the_systems_take_turns_and_each_run_has_a_folder_of_its_own(
         *("spark+switches", "penstock", "spark", "evict", "append", "fetch"),
     ]
     assert len({folder for system, folder in asked if system in ("spark", "penstock")}) == 4
-    assert len(told) == floor.steps(size)
+    assert len(told) == size.steps
     assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_without_a_mechanism_take_turns_and_share_a_process_where_they_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def answer(module: str, job: Job, timeout_s: float) -> dict[str, Any]:
+        asked.append((job.options["query"], *job.options["variants"]))
+        return {"variants": {}}
+
+    monkeypatch.setattr(worker, "ask", answer)
+    without = ("panes", "switches", "inline")
+    size = msgspec.structs.replace(plan_of(queries=("lr_join",), without=without), repeats=2)
+    told: list[str] = []
+    Trial(floor.SUITE, size, tmp_path, told.append).execute()
+    assert asked == [
+        ("lr_join", "penstock", "panes", "inline"),
+        ("lr_join", "switches"),
+        ("lr_join", "switches"),
+        ("lr_join", "panes", "inline", "penstock"),
+    ]
+    assert len(told) == size.steps == 4
+
+
+def test_what_a_mechanism_gives_is_taken_within_each_repeat() -> None:
+    # penstock       100  300  110
+    # without panes  130  310  150    gives: 30  10  40
+    size = plan_of(quick=True, queries=("cm_category",), without=("panes",))
+    runs = zip((100.0, 300.0, 110.0), (130.0, 310.0, 150.0), strict=True)
+    records = [
+        ablated_run("cm_category", repeat, whole_ms, panes=less_ms)
+        for repeat, (whole_ms, less_ms) in enumerate(runs)
+    ]
+    named = {figure.name: figure for figure in figures(size, records)}
+    assert named["cm_category.penstock_ms_p50"].value == 110
+    assert named["cm_category.without.panes_ms_p50"].value == 150
+    assert named["cm_category.gives.panes_ms"].value == 30
+    assert named["cm_category.step.planning_ms"].value == 11
+    assert named["cm_category.ledger_explained"].value == 0.93
+    assert not any(name.startswith("headline.") for name in named)
+
+
+def test_an_unknown_name_is_answered_with_those_there_are() -> None:
+    with pytest.raises(BadCall, match="no query q5 here; there is floor, cm_category, lr_join"):
+        plan_of(queries=("q5",))
+    with pytest.raises(BadCall, match="no mechanism 'gravity' to leave out; there is hadoopConf,"):
+        plan_of(without=("gravity",))
+
+
+def test_the_help_of_without_names_every_mechanism() -> None:
+    said = " ".join(CliRunner().invoke(bench, ["floor", "--help"]).output.split())
+    assert ", ".join(MECHANISMS) in said
 
 
 def test_expected_counts_are_those_of_the_numbers_that_were_fed() -> None:

@@ -19,7 +19,7 @@ from penstock_lab.experiment.query_sets import (
     query_set_of,
     window_of,
 )
-from penstock_lab.experiment.systems import MODE_KEY, SPARKS_BATCH, SYSTEMS
+from penstock_lab.experiment.systems import LOCAL_FILES_KEY, MODE_KEY, SPARKS_BATCH, SYSTEMS
 from penstock_lab.queries import named
 from penstock_lab.suites.compared import require, skipped
 
@@ -48,7 +48,7 @@ def test_queries_are_found_in_any_case_and_named_once() -> None:
 def test_the_systems_differ_in_what_they_say_and_in_nothing_else() -> None:
     default, tuned, ours = (SYSTEMS[name].conf for name in ("default", "tuned", "penstock"))
     provider = "spark.sql.streaming.stateStore.providerClass"
-    assert set(default) == {provider, MODE_KEY, *SPARKS_BATCH}
+    assert set(default) == {provider, MODE_KEY, LOCAL_FILES_KEY, *SPARKS_BATCH}
     assert default.items() < tuned.items()
     # Ours takes its provider and its mode from the plug-in's own defaults.
     assert set(tuned) - set(default) > set(ours)

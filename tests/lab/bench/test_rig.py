@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -17,10 +18,10 @@ from penstock.errors import TryAgain
 from penstock_lab.experiment import rig
 from penstock_lab.experiment.checks import Check, Found
 from penstock_lab.experiment.children import Sender
-from penstock_lab.experiment.driver import Drain, Setup, Start
-from penstock_lab.experiment.plan import plan_of
+from penstock_lab.experiment.driver_commands import Drain, Look, Setup, Start, Tell
+from penstock_lab.experiment.plan import Conditions, plan_of
 from penstock_lab.experiment.query_sets import QUERY_SETS
-from penstock_lab.experiment.record import Noted, Run, run_of
+from penstock_lab.experiment.record import Run, run_of
 from penstock_lab.processes import Late
 from penstock_lab.workloads.send import Told
 
@@ -30,12 +31,15 @@ PLAN = msgspec.structs.replace(
     measure_s=0.6,
     stall_s=2.0,
 )
+CONDITIONS = PLAN.conditions("q1", PLAN.warm_up_s)
 
 
 class Made:
     """A Spark that copies bids when it is asked to drain, or does what a test wants instead."""
 
+    pid = os.getpid()
     started = 0
+    looks = 0
     on_drain: Callable[[Made], None] = lambda self: self.copy()
 
     def __init__(self, setup: Setup, address: Address | None) -> None:
@@ -56,6 +60,10 @@ class Made:
         if isinstance(command, Start):
             self.streams = command.streams
             return {"ids": {"q1": "any"}}
+        if isinstance(command, Look):
+            # The first batch was there before a row was, and there is one more at every look.
+            self.looks += 1
+            return {"batches": {"q1": self.looks - 1}}
         if isinstance(command, Drain):
             type(self).on_drain(self)
         return {"phases": {"q1": {"batches": 1.0}}}
@@ -67,10 +75,6 @@ class Made:
         self.client.append(self.streams["q1"], kept.append_column("price", price))
 
 
-def judged(noted: Noted) -> Run:
-    return run_of(PLAN.conditions("q1", PLAN.warm_up_s), "tuned", 0, noted)
-
-
 def right(*_: object) -> Found:
     return Found(100, 0)
 
@@ -80,12 +84,13 @@ def run_with(
     folder: Path,
     on_drain: Callable[[Made], None] = lambda made: made.copy(),
     check: Check = right,
+    conditions: Conditions = CONDITIONS,
 ) -> tuple[Run, type[Made]]:
     made = type("MadeHere", (Made,), {"started": 0, "on_drain": on_drain})
     monkeypatch.setattr(rig, "Engine", made)
     with rig.Rig("tuned", folder, cores=PLAN.cores, check=check) as one:
-        noted = one.run(PLAN.conditions("q1", PLAN.warm_up_s))
-    return judged(noted), made
+        noted = one.run(conditions)
+    return run_of(conditions, "tuned", 0, noted), made
 
 
 def test_a_run_is_measured_from_the_intended_send_to_the_reader(
@@ -103,6 +108,25 @@ def test_a_run_is_measured_from_the_intended_send_to_the_reader(
     assert run.rows_checked == 100
 
 
+@pytest.mark.parametrize(("batches", "reached"), [(3, 3), (1_000, None)])
+def test_a_warm_up_ends_with_its_batches_or_at_its_bound_and_the_sender_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int, reached: int | None
+) -> None:
+    conditions = msgspec.structs.replace(
+        CONDITIONS, warm_up_s=2.0, warm_up_batches=batches, warm_up_least_s=0.0
+    )
+    run, _ = run_with(monkeypatch, tmp_path, conditions=conditions)
+    assert run.sent is not None
+    assert run.warm_up_batches is not None
+    if reached is None:
+        assert run.warm_up_batches < batches
+        assert run.warm_up_s >= 1.5
+        return
+    assert run.warm_up_batches == reached
+    assert run.warm_up_s < 1.9
+    assert run.sent.rows < 500 * 2.6 * 0.92, "it was cut short"
+
+
 def test_a_system_that_never_works_off_what_was_sent_is_stalled_and_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +138,30 @@ def test_a_system_that_never_works_off_what_was_sent_is_stalled_and_replaced(
     assert run.verdict.kind == "stalled"
     assert made.started == 2
     assert run.rows_checked == 100, "its answer is checked all the same"
+
+
+def test_batches_made_before_a_system_stalled_are_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = {"number": 3, "began_ms": 1, "rows": 9, "took_ms": 7_000.0, "state_ms": 1.0}
+
+    class Slow(Made):
+        pid = os.getpid()
+
+        def ask(self, command: object, timeout_s: float) -> dict[str, Any]:
+            if isinstance(command, Tell):
+                return {"batches": [batch], "steps": {}, "rss_mb": 1.0}
+            if isinstance(command, Drain):
+                raise Late("Spark did not answer", code="no_answer")
+            return super().ask(command, timeout_s)
+
+    monkeypatch.setattr(rig, "Engine", Slow)
+    with rig.Rig("tuned", tmp_path, cores=2, check=right, tells_commits=True) as bench:
+        noted = bench.run(PLAN.conditions("q1", PLAN.warm_up_s))
+    assert not noted.is_drained
+    assert [(batch.number, batch.took_ms) for batch in noted.batches] == [(3, 7_000.0)]
+    assert noted.cpu_s is not None
+    assert noted.cpu_s >= 0
 
 
 def test_a_system_that_shows_nothing_is_stalled(

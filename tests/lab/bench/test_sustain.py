@@ -86,6 +86,15 @@ def test_a_rate_holds_if_the_run_counts_and_latency_does_not_rise(
     assert is_sustained(run_with(slope, kind)) is held
 
 
+@pytest.mark.parametrize(("busy", "held"), [(0.7, True), (0.89, True), (0.95, False)])
+def test_a_slope_of_few_batches_says_nothing_of_a_query_with_time_to_spare(
+    busy: float, held: bool
+) -> None:
+    run = msgspec.structs.replace(run_with(120.0), busy_share=busy)
+    assert is_sustained(run) is held
+    assert not is_sustained(msgspec.structs.replace(run_with(None), busy_share=busy))
+
+
 def of(*tried: Tried) -> Searched:
     return Searched(Cell("q18"), "tuned", tried)
 

@@ -244,6 +244,33 @@ def test_sorted_rows_out_of_order_are_found() -> None:
     assert {kind for _, kind in said(checked(query, made))} == {"committed out of order"}
 
 
+def totals(*cpu: str) -> list[dict[str, Any]]:
+    """The windows of 60 s that slide by 10 s which a task at 10 s is in, each with its sum."""
+    return [
+        {"starts_at": at(start), "category": 1, "cpu": Decimal(total), "sent_at": at(10)}
+        for start in range(-40, 11, 10)
+        for total in cpu
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "differences"),
+    [("0.700000", set()), ("0.200000", {MISSING, EXCESS})],
+)
+def test_in_complete_mode_every_batch_writes_all_sums_since_the_start(
+    second: str, differences: set[str]
+) -> None:
+    query = named("cm_category_60_10_complete")
+    stage = query.stages[0].name
+    made = past(query, tasks=TASKS)
+    task = {"job": 1, "event_type": 1, "at": at(10), "sent_at": at(10), "category": 1}
+    position = made.append("tasks", [{**task, "cpu": 0.5}])
+    made.mark(stage, totals("0.500000"), tasks=position)
+    position = made.append("tasks", [{**task, "cpu": 0.2}])
+    made.mark(stage, totals(second), tasks=position)
+    assert {kind for _, kind in said(checked(query, made))} == differences
+
+
 def test_every_stage_needs_the_id_of_its_query() -> None:
     with pytest.raises(BadCall, match="no query for q4_changes; give one for each stage of q4"):
         check(named("q4"), Past().client(), {"q4": "id"})

@@ -7,10 +7,10 @@ import pytest
 from penstock.errors import BadCall
 from penstock.model.ddl import parse_ddl
 from penstock_lab.oracle.answers import EXPECTED, TRUTHS
-from penstock_lab.queries import ALL, named
+from penstock_lab.queries import ALL, PAPER, named
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*ALL, *PAPER])
 def test_a_query_says_what_it_writes_and_the_last_column_is_the_send_time(name: str) -> None:
     query = named(name)
     assert query.name == name
@@ -22,7 +22,7 @@ def test_a_query_says_what_it_writes_and_the_last_column_is_the_send_time(name: 
         assert {watermark.stream for watermark in stage.watermarks} <= set(stage.reads)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*ALL, *PAPER])
 def test_a_query_has_an_oracle_for_every_stage(name: str) -> None:
     query = named(name)
     stages = {stage.name for stage in query.stages} - {name} | {query.family}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,10 @@ from penstock.errors import BadCall
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.contract import Entry
 from penstock.log.operations import AppendRecord, TrimTag
-from penstock.log.reading.subscription import Subscription
 from penstock.model.ids import Lsn
 from penstock_lab.baselines.task_graph import follower, q4
 from penstock_lab.baselines.task_graph import task as task_module
-from penstock_lab.baselines.task_graph.follower import Follower
+from penstock_lab.baselines.task_graph.follower import Follower, LoopCalls
 from penstock_lab.baselines.task_graph.graph import Task
 from penstock_lab.baselines.task_graph.log_client import LogClient, decode_entries
 from penstock_lab.baselines.task_graph.log_process import LogServer
@@ -137,34 +137,52 @@ def test_what_cannot_be_read_any_more_ends_the_connection_with_the_reason(tmp_pa
     asyncio.run(story())
 
 
-def test_a_log_server_that_closes_waits_for_who_reads_on_behalf_of_a_caller_that_is_gone(
+def test_nothing_is_read_on_behalf_of_a_caller_that_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_reading, may_end = threading.Event(), threading.Event()
-
-    def read(self: Subscription, timeout_s: float) -> list[Entry]:
-        is_reading.set()
-        may_end.wait()
-        return []
-
-    monkeypatch.setattr(Subscription, "next", read)
-
     async def story() -> None:
-        async with hosted(tmp_path) as (_, server):
+        async with hosted(tmp_path) as (log, server):
             client = await LogClient.open(tmp_path / "s")
             await client.subscribe(("a",), 0, lambda entries: None)
-            log_follower = await only_follower(server)
-            await until(is_reading.is_set)
+            gone = await only_follower(server)
             client.close()
-            await until(lambda: log_follower.subscription.is_closed)
+            await until(lambda: gone.subscription.is_closed)
+            monkeypatch.setattr(gone.subscription, "next", lambda timeout_s: pytest.fail("a read"))
+            entries: list[Entry] = []
             other = await LogClient.open(tmp_path / "s")
-            await other.subscribe(("a",), 0, lambda entries: None)
-            is_known = log_follower in server._followers.values()
-            may_end.set()
-            assert is_known, "who closes the server waits for it"
-            server.close()
-            assert not log_follower.is_running
+            await other.subscribe(("a",), 0, entries.extend)
+            assert gone not in server._followers.values()
+            lsns = appended(log, "a", b"x")
+            await until(lambda: [entry.head.lsn for entry in entries] == lsns)
             other.close()
+
+    asyncio.run(story())
+
+
+def test_calls_from_other_threads_wake_the_loop_once_and_come_in_order() -> None:
+    async def story() -> None:
+        loop, seen, woken = asyncio.get_running_loop(), list[int](), list[object]()
+        wake = loop.call_soon_threadsafe
+        calls = LoopCalls(loop)
+
+        def counted(call: Callable[[], object]) -> None:
+            woken.append(call)
+            wake(call)
+
+        def put_all() -> None:
+            for number in range(50):
+                calls.put(partial(seen.append, number))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_soon_threadsafe", counted)
+            thread = threading.Thread(target=put_all)
+            thread.start()
+            thread.join()  # the loop is held up meanwhile
+            assert len(woken) == 1
+        await until(lambda: len(seen) == 50)
+        assert seen == list(range(50))
+        calls.put(partial(seen.append, 50))
+        await until(lambda: len(seen) == 51)
 
     asyncio.run(story())
 

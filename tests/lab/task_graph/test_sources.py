@@ -33,3 +33,22 @@ def test_a_query_is_sent_what_it_reads_and_nothing_else() -> None:
 def test_a_query_without_a_source_is_refused() -> None:
     with pytest.raises(BadCall, match="no source for 'q5'"):
         load_of("q5", 1_000, 1.0, 7, 10)
+
+
+def test_a_second_load_goes_on_where_the_first_has_ended() -> None:
+    whole = ticks("q8", load_of("q8", 1_000, 2.0, 7, 100))
+    first = ticks("q8", load_of("q8", 1_000, 1.0, 7, 100))
+    second = ticks("q8", load_of("q8", 1_000, 1.0, 7, 100, first=1_000))
+    assert [t.rows for t in (*first, *second)] == [t.rows for t in whole]
+    assert second[0].clock_us > first[-1].clock_us
+
+
+def test_auctions_stay_open_as_long_as_they_are_to() -> None:
+    def mean_s(open_s: float) -> float:
+        made = ticks("q4", load_of("q4", 1_000, 2.0, 7, 100, open_s=open_s))
+        rows = [row for tick in made for row in tick.rows if row[0] == q4.AUCTION]
+        each = [float(str(row[4])) - float(str(row[3])) for row in rows]
+        return sum(each) / len(each) / 1e6
+
+    assert mean_s(0.0) < 5
+    assert 60 < mean_s(120.0) < 180

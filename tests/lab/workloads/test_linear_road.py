@@ -134,3 +134,9 @@ def test_vehicle_ids_recur_once_all_have_been_used() -> None:
 def test_options_that_cannot_be_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(BadCall, match=says):
         LinearRoadOptions(**wrong)
+
+
+def test_a_high_rate_has_as_many_vehicles_as_report() -> None:
+    assert LinearRoadOptions.of_rate(1_000) == LinearRoadOptions(rate=1_000)
+    assert LinearRoadOptions.of_rate(50_000).vehicles == 1_500_000
+    assert LinearRoadOptions.of_rate(10, vehicles=600).vehicles == 600

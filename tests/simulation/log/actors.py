@@ -11,6 +11,7 @@ from penstock.log.retention.due import steps
 from penstock.log.store.view import StoreView
 from penstock.model.ids import BEFORE_ALL, StreamName
 from penstock.settings.server import Settings
+from simulation.log.early_run import EarlyRun
 from simulation.log.expected_entries import Truth
 from simulation.log.producers_and_queries import FREE_TAG, QUERY, Producer, Run
 from simulation.log.readers import PositionReader, RawReader, Reader
@@ -34,6 +35,7 @@ class LogParts:
     server: type[Server] = Server
     producer: type[Producer] = Producer
     run: type[Run] = Run
+    early_run: type[Run] = EarlyRun
     side_run: type[SideRun] = SideRun
     task: type[Task] = Task
     raw_reader: type[RawReader] = RawReader
@@ -77,7 +79,8 @@ class Cast:
         self.collector = Client("collector")
         self._make_streams()
         self.producers = [parts.producer(cluster, f"p{n}") for n in range(self.setup.producers)]
-        self.query = Line(lambda number: parts.run(cluster, truth, number))
+        run = parts.early_run if self.setup.early else parts.run
+        self.query = Line(lambda number: run(cluster, truth, number))
         self.tasks = [self._task_line(f"task{n}") for n in range(self.setup.tasks)]
         self.owner, self.side_producer = Owner(cluster, truth), SideProducer(cluster)
         self.side = Line(lambda number: parts.side_run(cluster, truth, number))
@@ -182,7 +185,7 @@ class Cast:
         line.start()
 
     def crash_server(self) -> None:
-        """One that has the log to itself has synced all it answered."""
+        """One that has the log to itself has synced all it answered, but for early answers."""
         server = self.rng.choice(self.cluster.servers)
         if server.alive:
             is_lost = not self.cluster.alone and self.rng.random() < 0.3

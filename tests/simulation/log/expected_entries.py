@@ -57,6 +57,8 @@ class Truth:
         self.batches: dict[str, int] = {}
         self.cuts: dict[tuple[str, int], bytes] = {}
         self.winners: dict[tuple[str, int, int, int], tuple[Lsn, ...]] = {}
+        self.states: dict[tuple[str, int, int, str], bytes] = {}  # files of state that won, by path
+        self.lost = 0  # batches whose appends were answered and lost
         self.appended: dict[tuple[str, int], Lsn] = {}
         self.spans = self.trims = 0
         self.marked_by: dict[str, int] = {}
@@ -135,6 +137,8 @@ class Truth:
 
     def _files(self, operation: AppendFiles) -> None:
         for file in operation.files:
+            if not file.path.startswith("offsets/"):
+                continue
             self._check_cut(file.payload)
             cut = self.cuts.setdefault((operation.query, operation.batch), file.payload)
             if cut != file.payload:
@@ -165,6 +169,7 @@ class Truth:
         cut = msgspec.json.decode(self.cuts[query, batch], type=tuple[int, ...])
         if tuple(marker.positions.values()) != cut[1:]:
             raise Violation(f"invariant 6: batch {batch} was cut as {cut}, not {marker.positions}")
+        self._check_states(marker, entry.head.lsn)
         rank = 0
         for write in marker.writes:
             won = self.winners.get((query, marker.instance, batch, write.partition))
@@ -176,6 +181,15 @@ class Truth:
             for lsn in write.entries:
                 self._show(lsn, entry.head.lsn, rank)
                 rank += 1
+
+    def _check_states(self, marker: Marker, lsn: Lsn) -> None:
+        for file in marker.files:
+            won = self.states.get((marker.query, marker.instance, marker.batch, file.path))
+            if won is not None and self.entries[file.entry].payload != won:
+                raise Violation(
+                    f"a place used twice: the marker {lsn} names {file.path} at {file.entry}, "
+                    f"where {self.entries[file.entry].payload!r} lies, and {won!r} was put"
+                )
 
     def _show(self, lsn: Lsn, by: Lsn, rank: int) -> None:
         there = self.entries[lsn]

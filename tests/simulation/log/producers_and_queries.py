@@ -143,6 +143,9 @@ class Attempt:
 class Run(Client):
     """One start of the query: it copies the input to the output, batch by batch."""
 
+    asks_early = False
+    """Whether answers may come before the sync."""
+
     def __init__(self, cluster: Cluster, truth: Truth, number: int) -> None:
         super().__init__(f"run {number}")
         self.cluster, self.truth, self.number = cluster, truth, number
@@ -212,7 +215,8 @@ class Run(Client):
         file = FileDraft(
             FilePath(f"offsets/{self.batch}"), payload, xxhash.xxh3_64_intdigest(payload)
         )
-        self.cluster.call(self, AppendFiles(QUERY, self.instance, BatchId(self.batch), (file,)))
+        offsets = AppendFiles(QUERY, self.instance, BatchId(self.batch), (file,))
+        self.cluster.call(self, offsets, is_early=self.asks_early)
 
     def compute(self, server: Server) -> None:
         """Launch attempts, and let each append what it has left; the first to end wins."""
@@ -264,7 +268,8 @@ class Run(Client):
     def append(self, attempt: Attempt) -> None:
         stamp = Stamp(QUERY, self.instance, BatchId(self.batch), attempt.partition, attempt.number)
         attempt.waits = True
-        self.cluster.call(self, AppendPending(StreamName(OUTPUT), stamp, attempt.left.pop(0)))
+        rows = AppendPending(StreamName(OUTPUT), stamp, attempt.left.pop(0))
+        self.cluster.call(self, rows, is_early=self.asks_early)
 
     def win(self, attempt: Attempt) -> None:
         self.won[attempt.partition] = attempt

@@ -34,6 +34,7 @@ class Applied(NamedTuple):
 
     answer: Any
     plan: Plan | None = None
+    start: int | None = None  # it was answered before it was synced, by this start
 
     @property
     def refusal(self) -> PenstockError | None:
@@ -42,6 +43,14 @@ class Applied(NamedTuple):
     @property
     def is_void(self) -> bool:
         return isinstance(self.answer, Void)
+
+
+class Unsynced(NamedTuple):
+    """What a server has answered and not synced, so that nobody else sees it."""
+
+    operation: Operation
+    wall_ms: int
+    start: int
 
 
 class Noted(News):
@@ -92,6 +101,7 @@ class Replica:
         self._base = self._files.env.begin(write=True, buffers=True)
         self.txn = self._begin()
         self.followed = self._synced = 0
+        self._unsynced: list[Unsynced] = []
 
     @property
     def tables(self) -> Tables:
@@ -105,12 +115,14 @@ class Replica:
         self._base.abort()
 
     def sync(self) -> None:
+        self.land()
         self.txn.commit()
         self.txn = self._begin()
         self._synced = self.followed
 
     def crash(self) -> None:
         """Back to what was synced."""
+        self._unsynced.clear()
         self.txn.abort()
         self.txn = self._begin()
         self.followed = self._synced
@@ -154,6 +166,42 @@ class Replica:
         if plan.changes:
             Effects(view).apply(plan)
         return Applied(plan.answer, plan)
+
+    @property
+    def has_unsynced(self) -> bool:
+        return bool(self._unsynced)
+
+    def apply_early(self, operation: Operation, wall_ms: int, start: int) -> Applied:
+        """What is answered before the sync: applied after all that was answered so, where nobody
+        looks. A refusal is not told before what it may rest on is durable: it leaves nothing."""
+        self._unsynced.append(Unsynced(operation, wall_ms, start))
+        outer, self.txn = self.txn, self._files.env.begin(parent=self.txn, write=True, buffers=True)
+        try:
+            applied = self._apply_unsynced()[-1]
+        finally:
+            self.txn.abort()
+            self.txn = outer
+        if applied.refusal is not None:
+            self._unsynced.pop()
+        return applied._replace(start=start)
+
+    def _apply_unsynced(self) -> list[Applied]:
+        outcomes = []
+        for operation, wall_ms, start in self._unsynced:
+            outcomes.append(self.apply(operation, wall_ms))
+            self.view().put_given(start)
+        return outcomes
+
+    def land(self) -> None:
+        """What was answered early is there for everybody, and synced with what comes next."""
+        self._apply_unsynced()
+        self._unsynced.clear()
+
+    def keep_given(self, start: int) -> None:
+        """All that the start gave is there, if it gave anything before a sync."""
+        view = self.view()
+        if view.given_below(start):
+            view.put_given(start)
 
     def follow(self, message: Delivered) -> tuple[OperationId, Applied] | None:
         """Apply the next message; the operation that is complete with it, and its outcome."""

@@ -15,6 +15,7 @@ from penstock.log.backends.jetstream.codec import (
     void_message,
 )
 from penstock.log.backends.jetstream.replay import Delivered, last_on, open_operation
+from penstock.log.decide.starts import may_be_early
 from penstock.log.operations import Operation
 from penstock.model.ids import Lsn
 from simulation.log.replica import Applied, Replica
@@ -27,6 +28,10 @@ LIFE_STEPS = 600
 """Steps a message between a client and a server may be under way."""
 VOID_STEPS = 80
 """Steps an operation may wait for its last message before somebody declares it void."""
+LANDED_RATE = 0.15
+"""How often what was answered early is synced at once, with nothing else to bring a sync."""
+FAILED_RATE = 0.05
+"""How often the sync of what was answered early fails, and all of it is lost."""
 
 
 class Client:
@@ -51,6 +56,7 @@ class Call:
     sent_at: int
     tries: int = 0
     outcome: Applied | None = None
+    is_early: bool = False  # its owner takes an answer before the sync
 
 
 class Mail(NamedTuple):
@@ -91,15 +97,47 @@ class Server:
 
     def take(self, call: Call) -> None:
         """A request has come: answered at once by a server that has the log to itself."""
-        if self.cluster.alone:
-            applied = self.replica.apply(call.operation, self.cluster.now_ms)
+        if not self.cluster.alone:
+            self.publish(call)
+        elif not self.is_early(call) or not self.answered_early(call):
+            self.answer_synced(call)
+
+    @property
+    def start_number(self) -> int:
+        return 1_000 + self.starts
+
+    def is_early(self, call: Call) -> bool:
+        return self.cluster.setup.early and call.is_early and may_be_early(call.operation)
+
+    def answered_early(self, call: Call) -> bool:
+        applied = self.replica.apply_early(call.operation, self.cluster.now_ms, self.start_number)
+        if applied.refusal is not None:
+            return False
+        self._answer(call, applied)
+        if self.cluster.rng.random() < LANDED_RATE:
             self.replica.sync()
-            self.cluster.touched = self
-            self.operations += 1
-            self.cluster.observe(self.slot, self.operations, call.operation, applied)
-            self.cluster.answer(self, call, applied)
+        return True
+
+    def answer_synced(self, call: Call) -> None:
+        """With one sync for this and all that was answered before it. One that fails leaves the
+        caller without an answer, and what was answered is lost: another start begins."""
+        cluster = self.cluster
+        may_fail = self.replica.has_unsynced and cluster.step < cluster.setup.fault_steps
+        if may_fail and cluster.rng.random() < FAILED_RATE:
+            self.replica.crash()
+            self.starts += 1
             return
-        self.publish(call)
+        self.replica.land()
+        applied = self.replica.apply(call.operation, cluster.now_ms)
+        self.replica.keep_given(self.start_number)
+        self.replica.sync()
+        self._answer(call, applied)
+
+    def _answer(self, call: Call, applied: Applied) -> None:
+        self.cluster.touched = self
+        self.operations += 1
+        self.cluster.observe(self.slot, self.operations, call.operation, applied)
+        self.cluster.answer(self, call, applied)
 
     def publish(self, call: Call) -> None:
         self.operations += 1
@@ -221,8 +259,8 @@ class Cluster:
 
     # Between clients and servers.
 
-    def call(self, owner: Client, operation: Operation) -> Call:
-        call = Call(owner, operation, self.step, self.step)
+    def call(self, owner: Client, operation: Operation, *, is_early: bool = False) -> Call:
+        call = Call(owner, operation, self.step, self.step, is_early=is_early)
         owner.calls.append(call)
         self._ask(call)
         return call

@@ -42,10 +42,13 @@ class LogSetup:
     steps_max: int = 20_000
     unknown_max: int = 4  # entries a reader holds before it sets a producer aside
     producers_max: int = 16  # producers the log's own filter remembers
-    repeats_kept_ms: int = 20_000  # how long both filters remember a silent producer
+    # How long both filters remember a silent producer: simulated ones repeat until they are
+    # answered, which may take most of a run.
+    repeats_kept_ms: int = 120_000
     filters_records: bool = True  # the log does; its readers always do
     trim_after_ms: int = 500
     started_at_ms: int = 1_000_000
+    early: bool = False  # a server alone answers what its query appends before it has synced it
 
     @property
     def places(self) -> int:

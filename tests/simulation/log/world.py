@@ -45,6 +45,7 @@ class LogOutcome:
     trims: int
     changes: int
     loads: int
+    lost: int
 
 
 class LogWorld:
@@ -275,4 +276,5 @@ def simulate_log(
         truth.trims,
         truth.lives.changes,
         world.cluster.base.loads,
+        truth.lost,
     )

@@ -110,6 +110,7 @@ class Checks:
             f"marker {batch} does not name the pieces of its commit",
         )
         for partition, rows in enumerate(marker.outputs):
+            self.require(rows in log.rows, 1, f"marker {batch} names {rows}, not in the log")
             self._right(batch, partition, log.rows[rows], salted=True)
 
     def _on_commit(self, commit: Commit) -> None:

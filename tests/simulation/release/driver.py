@@ -23,6 +23,7 @@ from penstock.commit.events import (
     WriterLost,
 )
 from penstock.commit.release import Release
+from simulation.release.early_places import Given
 from simulation.release.executors import Attempt, Executor, Held, Query
 from simulation.release.setup import Cut
 from simulation.release.shared import Ground
@@ -314,4 +315,8 @@ class Run(Query):
         pieces = tuple((self.instance, piece, *writes[piece]) for piece in in_log)
         rows = self.outputs[batch] if self.ground.setup.sink == "log" else ()
         outputs = tuple((self.instance, batch, row.partition, row.number) for row in rows)
-        return Marker(batch, self.instance, self.cuts[batch], pieces, outputs, commit)
+        starts: dict[int, int] = {}
+        for start, place in (self.given[e] for e in (*pieces, *outputs) if e in self.given):
+            starts[start] = max(place, starts.get(start, 0))
+        given = tuple(Given(*each) for each in sorted(starts.items()))
+        return Marker(batch, self.instance, self.cuts[batch], pieces, outputs, commit, given)

@@ -7,9 +7,13 @@ from typing import NamedTuple
 
 from penstock.commit.events import Event, PieceDurable, PieceWritten
 from penstock.commit.release import Release
+from simulation.release.early_places import Entry, Given
 from simulation.release.setup import Cut, Output, State
 from simulation.release.shared import Ground
 from simulation.release.stores import Piece, Snapshot, load
+
+LANDED_RATE = 0.3
+"""How often what was answered early is synced with nothing else to bring a sync."""
 
 
 @dataclass(eq=False)
@@ -58,6 +62,7 @@ class Query:
         self.named: dict[tuple[int, int], str] = {}
         self.outbox: list[Message] = []
         self.heard: dict[tuple[str, str], int] = {}
+        self.given: dict[Entry, Given] = {}  # what was answered early
 
     def end(self, reason: str) -> None:
         self.ended = self.ended or reason
@@ -68,13 +73,21 @@ class Query:
         if attempt.batch == self.batch and self.ended is None:
             self.winners.setdefault(attempt.partition, attempt)
 
+    def answered(self, entry: Entry, given: Given | None) -> None:
+        """The log has taken an entry of this run; early, it names the start in the marker."""
+        if given is not None:
+            self.given[entry] = given
+            if self.ground.rng.random() < LANDED_RATE:
+                self.ground.log.early.sync()
+
     def find_durable(self, name: str) -> Piece | None:
-        """In the location, or in the log as this run wrote it."""
+        """In the location, or in the log as this run wrote it; not before it is synced there."""
         location, log = self.ground.location, self.ground.log
         if (piece := location.pieces.get(name)) is not None:
             return piece
         for entry, piece in log.pieces.items():
-            if entry[0] == self.instance and entry[1] == name:
+            is_synced = entry not in log.early.unsynced
+            if entry[0] == self.instance and entry[1] == name and is_synced:
                 return piece
         return None
 
@@ -179,7 +192,9 @@ class Executor:
     def _write(self, attempt: Attempt) -> None:
         if self.run.ground.setup.sink == "log":
             entry = (self.run.instance, attempt.batch, attempt.partition, attempt.number)
-            self.run.ground.log.rows[entry] = attempt.output
+            ground = self.run.ground
+            given = ground.log.append_rows(entry, attempt.output, is_early=ground.setup.early)
+            self.run.answered(entry, given)
 
     def _end(self, attempt: Attempt) -> bool:
         setup = self.run.ground.setup
@@ -215,7 +230,9 @@ class Executor:
         held.copied = generation
         ground = self.run.ground
         if ground.setup.pieces_in_log:
-            ground.log.pieces[self.run.instance, piece.name, self.name, generation] = piece
+            entry = (self.run.instance, piece.name, self.name, generation)
+            given = ground.log.append_piece(entry, piece, is_early=ground.setup.early)
+            self.run.answered(entry, given)
             ground.note("appended", (piece.name, self.name, generation))
         elif ground.setup.pieces == "snapshot":
             self.put_snapshot(piece.name, Snapshot(piece.partition, piece.version, piece.values))

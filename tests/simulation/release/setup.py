@@ -63,6 +63,7 @@ class Setup:
     faults: tuple[int, ...] = (1, 1, 1, 1, 1, 1)
     fault_steps: int = 350
     steps_max: int = 6000
+    early: bool = False  # the log answers appends of the batch before it has synced them
 
     @classmethod
     def draw(cls, rng: random.Random) -> Setup:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from simulation.release.early_places import EarlyPlaces, Entry, Given
 from simulation.release.setup import Cut, Output, State, Value
 
 Journal = list[tuple[str, Any]]
@@ -46,6 +47,7 @@ class Marker(NamedTuple):
     pieces: tuple[PieceEntry, ...]
     outputs: tuple[RowsEntry, ...]
     commit: Commit
+    starts: tuple[Given, ...] = ()  # the last place of each start that answered early
 
 
 @dataclass
@@ -141,7 +143,10 @@ class Location:
 
 @dataclass
 class Log:
-    """The shared log. Its fence and its appends are one atomic step."""
+    """The shared log. Its fence and its appends are one atomic step.
+
+    What is appended early is synced with the next operation that is not, or lost before it.
+    """
 
     journal: Journal
     instance: int = 0
@@ -149,12 +154,14 @@ class Log:
     pieces: dict[PieceEntry, Piece] = field(default_factory=dict)
     rows: dict[RowsEntry, Output] = field(default_factory=dict)
     markers: dict[int, Marker] = field(default_factory=dict)
+    early: EarlyPlaces = field(default_factory=EarlyPlaces)
 
     def last_marker(self) -> int:
         return max(self.markers, default=-1)
 
     def take_over(self) -> int:
         self.instance += 1
+        self.early.sync()
         self.journal.append(("taken over", self.instance))
         return self.instance
 
@@ -162,9 +169,38 @@ class Log:
         if instance != self.instance:
             raise Refused(f"instance {instance} was taken over by {self.instance}")
 
+    def append_piece(self, entry: PieceEntry, piece: Piece, *, is_early: bool) -> Given | None:
+        self.pieces[entry] = piece
+        return self._answer(entry, is_early=is_early)
+
+    def append_rows(self, entry: RowsEntry, output: Output, *, is_early: bool) -> Given | None:
+        self.rows[entry] = output
+        return self._answer(entry, is_early=is_early)
+
+    def _answer(self, entry: Entry, *, is_early: bool) -> Given | None:
+        if is_early:
+            return self.early.give(entry)
+        self.early.sync()
+        return None
+
+    def crash(self) -> None:
+        for entry in sorted(self.early.crash(), key=str):
+            self.lose(entry)
+            self.journal.append(("lost", entry))
+
+    def lose(self, entry: Entry) -> None:
+        self.pieces.pop(entry, None)
+        self.rows.pop(entry, None)
+
+    def check_starts(self, marker: Marker) -> None:
+        for start, last in marker.starts:
+            if last >= self.early.below.get(start, 0):
+                raise Refused(f"start {start} has lost what it put at {last}")
+
     def put_offsets(self, instance: int, batch: int, cut: Cut) -> None:
         """The last one counts: that there is one only is not the log's doing."""
         self.check_fence(instance)
+        self.early.sync()
         self.offsets[batch] = cut
         self.journal.append(("offsets", (batch, cut)))
 
@@ -172,6 +208,8 @@ class Log:
         self.check_fence(marker.instance)
         if marker.batch <= self.last_marker():
             raise Refused(f"batch {marker.batch} is marked")
+        self.check_starts(marker)
+        self.early.sync()
         if has_offsets:
             self.journal.append(("offsets", (marker.batch, marker.cut)))
         self.markers[marker.batch] = marker

@@ -68,6 +68,9 @@ class World:
         raise Violation(f"no end after {steps} steps: the query is stuck at {self.run.phase}")
 
     def step(self, *, faults: bool) -> None:
+        if self.setup.early and faults and self.rng.random() < self.setup.fault_rate:
+            self.faults += 1
+            self.ground.log.crash()
         if faults and self.rng.random() < self.setup.fault_rate:
             self.fault()
         else:

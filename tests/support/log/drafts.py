@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pyarrow as pa
 import xxhash
 
@@ -16,7 +17,7 @@ from penstock.log.operations import (
     TakeQuery,
 )
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
-from penstock.model.marker import FileRef, Marker, Stamp, Write
+from penstock.model.marker import FileRef, GivenPlaces, Marker, Stamp, Write
 from penstock.model.schema import schema_of
 
 SCHEMA = schema_of("k bigint")
@@ -77,12 +78,14 @@ def mark(
     stream: str = "s",
     attempt: int = 0,
     files: dict[str, int] | None = None,
+    starts: dict[int, int] | None = None,
 ) -> Mark:
     lsns = tuple(Lsn(entry) for entry in entries)
     writes = (Write(StreamName(stream), 0, attempt, lsns),) if entries else ()
     refs = tuple(FileRef(FilePath(path), Lsn(lsn)) for path, lsn in (files or {}).items())
-    return Mark(
-        Marker(
-            QueryId(query), Instance(instance), BatchId(batch), writes, commit="e30=", files=refs
-        )
-    )
+    given = tuple(GivenPlaces(start, Lsn(last)) for start, last in (starts or {}).items())
+    marker = Marker(
+        QueryId(query), Instance(instance), BatchId(batch), writes, commit="e30=", files=refs,
+        starts=given or msgspec.UNSET,
+    )  # fmt: skip
+    return Mark(marker)

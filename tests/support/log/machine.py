@@ -213,7 +213,7 @@ class LogAgainstModel(RuleBasedStateMachine):
         last = max(self.marked[query], default=-1)
         with self.log.reading() as view:
             id_ = QueryId(query)
-            got = checkpoint_of(view, id_, None if after < 0 else BatchId(after), 3)
+            got = checkpoint_of(view, id_, None if after < 0 else BatchId(after), 3, 1 << 20)
             assert [marker.lsn for marker in got.markers] == told[:3]
             assert got.more == (len(told) > 3)
             for marker in got.markers:

@@ -50,6 +50,7 @@ class State:
     offsets: dict[tuple[QueryId, BatchId], Lsn] = field(default_factory=dict)
     entries: dict[Lsn, Entry] = field(default_factory=dict)
     store_records: dict[tuple[QueryId, str], StoreRecord] = field(default_factory=dict)
+    given: dict[int, Lsn] = field(default_factory=dict)
 
     def stream(self, name: StreamName) -> StreamRecord | None:
         return self.streams.get(name)
@@ -123,6 +124,9 @@ class State:
     def first_offsets(self, query: QueryId, first: BatchId) -> tuple[BatchId, Lsn] | None:
         found = sorted(b for q, b in self.offsets if q == query and b >= first)
         return (found[0], self.offsets[query, found[0]]) if found else None
+
+    def given_below(self, start: int) -> Lsn:
+        return self.given.get(start, BEFORE_ALL)
 
     def trimmed(self, point: str) -> Lsn:
         return BEFORE_ALL

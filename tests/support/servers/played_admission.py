@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +20,17 @@ PATH = "/v1/admission/batch"
 HELD_S_MAX = 0.1
 
 Question = dict[str, Any]
+PlanOf = Callable[[Question, int], dict[str, Any]]
+"""The plan of a batch, by its question and the number of its cut."""
 
 
 class PlayedAdmission(ForwardingProxy):
     """Cuts whatever there is, unless it withholds.
 
     `is_withholding`: data wait unless the question forbids it. `takes`: by source, how much of an
-    offer a batch takes. `server`: the name it answers under. Questions and answers are kept in
-    order.
+    offer a batch takes. `server`: the name it answers under. `is_answering`: while it is cleared,
+    no question is answered, however short a time it asked to be held. `plan_of`: makes the plan of
+    a batch that was cut, for a question with a pipeline. Questions and answers are kept in order.
     """
 
     def __init__(self, server_url: str) -> None:
@@ -37,6 +41,9 @@ class PlayedAdmission(ForwardingProxy):
         self.takes: dict[int, int] = {}
         self.server = "first"
         self.left_ms = 1_000.0
+        self.is_answering = threading.Event()
+        self.is_answering.set()
+        self.plan_of: PlanOf | None = None
         self._cuts = 0
         self._lock = threading.Lock()
 
@@ -44,7 +51,9 @@ class PlayedAdmission(ForwardingProxy):
         if request.path != PATH:
             return self.forward(request)
         question: Question = json.loads(request.body)
-        inputs = [self._input(request, each) for each in question["inputs"]]
+        # Sources over one stream see the same of it, whatever is appended between two questions.
+        latest: dict[str, int] = {}
+        inputs = [self._input(request, each, latest) for each in question["inputs"]]
         has_data = any(_has_data(each) for each in question["inputs"]) or any(
             given.get("end", 0) > asked.get("after", 0)
             for given, asked in zip(inputs, question["inputs"], strict=True)
@@ -64,8 +73,11 @@ class PlayedAdmission(ForwardingProxy):
                 "policy": question["terms"]["policy"],
                 "deadline_ms": question["terms"].get("deadline_ms"),
             }
+            if is_cut and self.plan_of is not None and "pipeline" in question:
+                answer["plan"] = self.plan_of(question, self._cuts)
             self.questions.append(question)
             self.answers.append(answer)
+        self.is_answering.wait()
         if not is_cut:
             time.sleep(min(question["wait_ms"] / 1000, HELD_S_MAX))
         headers = {"Content-Type": "application/json", PROTOCOL_HEADER: str(PROTOCOL)}
@@ -81,7 +93,9 @@ class PlayedAdmission(ForwardingProxy):
         with self._lock:
             return [question for question in self.questions if question["query"] == query]
 
-    def _input(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
+    def _input(
+        self, request: Request, asked: dict[str, Any], latest: dict[str, int]
+    ) -> dict[str, Any]:
         source = asked["source"]
         if "stream" not in asked:
             return {"source": source, "take": self.takes.get(source, "all")}
@@ -89,9 +103,13 @@ class PlayedAdmission(ForwardingProxy):
         for name in ("rows_max", "bytes_max", "until"):
             if name in asked:
                 simple[name] = asked[name]
+        if asked["stream"] in latest and simple.get("until") is None:
+            simple["until"] = max(latest[asked["stream"]], asked["after"])
         body = json.dumps(simple).encode()
         given = self.forward(replace(request, path="/v1/admission", body=body))
-        return {"source": source, **json.loads(given.body)}
+        answer = json.loads(given.body)
+        latest.setdefault(asked["stream"], answer["latest"])
+        return {"source": source, **answer}
 
 
 def _has_data(asked: dict[str, Any]) -> bool:

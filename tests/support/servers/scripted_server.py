@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -42,9 +44,11 @@ HANG_UP = Say(hang_up=True)
 
 
 class ScriptedServer:
-    """Answers the script, then its last answer for ever."""
+    """Answers the script, then its last answer for ever, as a server of this protocol; None: as one
+    that names none."""
 
-    def __init__(self) -> None:
+    def __init__(self, protocol: int | None = PROTOCOL) -> None:
+        self._named = {} if protocol is None else {PROTOCOL_HEADER: str(protocol)}
         self.asked: list[Asked] = []
         self._script: deque[Say] = deque()
         self._lock = threading.Lock()
@@ -90,7 +94,7 @@ class ScriptedServer:
             request.close_connection = True
             return
         request.send_response(answer.status)
-        for name, value in answer.headers.items():
+        for name, value in {**self._named, **answer.headers}.items():
             request.send_header(name, value)
         request.send_header("Content-Length", str(len(answer.body)))
         request.end_headers()

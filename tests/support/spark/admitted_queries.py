@@ -84,3 +84,9 @@ def waiting_offer(
 
     wait_until(f"{count} {counted} are offered", lambda: offer().get(counted, 0) >= count)
     return offer()
+
+
+def reports_sent(admission: PlayedAdmission, query: StreamingQuery) -> list[dict[str, Any]]:
+    """The reports of batches with data in all questions of a query."""
+    asked = admission.asked_for(query.id)
+    return [report for each in asked for report in each["reports"] if report["has_data"]]

@@ -45,6 +45,8 @@ def options() -> str:
 
 def use(environment: MutableMapping[str, str]) -> None:
     """Let every driver, master and worker that is started with this environment start quickly."""
+    if importlib.util.find_spec("pyspark") is None:
+        return  # Tests of what needs no Spark run without it.
     told = options()
     for name in (DRIVERS, DAEMONS):
         before = environment.get(name, "")

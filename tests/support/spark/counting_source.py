@@ -1,11 +1,15 @@
-"""A streaming source written in Python, which has two more numbers whenever it is asked."""
+"""Streaming sources written in Python: one counts how often it is asked, one takes a limit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
+
+NUMBERS = 20
+ROWS_MAX = 4
 
 
 class Numbers(InputPartition):
@@ -50,3 +54,27 @@ class CountingSource(DataSource):
 
     def streamReader(self, schema: StructType) -> CountingReader:  # noqa: N802 - Spark names it so
         return CountingReader()
+
+
+class LimitedReader(CountingReader):
+    """A reader of NUMBERS numbers, which gives a batch ROWS_MAX of them unless told less."""
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark names it so
+        return ReadMaxRows(ROWS_MAX)
+
+    def latestOffset(  # type: ignore[override]  # noqa: N802 - Spark names it so
+        self, start: dict[str, int], limit: ReadLimit
+    ) -> dict[str, int]:
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else NUMBERS
+        return {"n": min(start["n"] + rows, NUMBERS)}
+
+
+class LimitedSource(CountingSource):
+    """`format("limited")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "limited"
+
+    def streamReader(self, schema: StructType) -> LimitedReader:  # noqa: N802 - Spark names it so
+        return LimitedReader()

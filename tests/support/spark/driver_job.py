@@ -1,6 +1,7 @@
 """The job that fault tests kill: a stateful query and one whose output is never twice the same.
 
-Others are there to be asked for by name: `twins` writes every event to two streams.
+Others are there to be asked for by name: `twins` writes every event to two streams. There may be
+several of a kind: `totals_a` is a query as `totals` is, with an output and settings of its own.
 
 Run as a script with one JSON argument. It writes what it is doing to the `status` file and runs
 until it is stopped, until a query fails, or, with `available_now`, until the input is read.
@@ -24,6 +25,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import penstock
+from penstock_lab.experiment.running_query import last_batch
+from support.spark.session_settings import session_settings
 
 PAIRED = 5_000
 
@@ -43,7 +46,7 @@ def main(job: dict[str, Any]) -> int:
         # Asked first: a query that ends in between is then looked at once more.
         is_active = any(q.isActive for q in queries)
         failed = next((q for q in queries if q.exception() is not None), None)
-        report(status, queries, failed)
+        report(status, queries, failed, hints_of(spark, queries), noted_sources(spark))
         if failed is not None:
             return 3
         if not is_active:
@@ -66,7 +69,9 @@ def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery
     )
     if job.get("available_now"):
         writer = writer.trigger(availableNow=True)
-    return writer.start() if name == "twins" else writer.start(name)
+    # A query takes the settings of the session as they are when it starts.
+    with session_settings(spark, job.get("settings", {}).get(name, {})):
+        return writer.start() if name == "twins" else writer.start(name)
 
 
 def writer_of(name: str, events: DataFrame) -> DataStreamWriter:
@@ -79,7 +84,7 @@ def writer_of(name: str, events: DataFrame) -> DataStreamWriter:
         "slow": (slow(events), "append", "n"),
         "pairs": (pairs(events), "append", "n"),
     }
-    frame, mode, key = made[name]
+    frame, mode, key = made[name.partition("_")[0]]
     writer = frame.writeStream.format("penstock").outputMode(mode)
     return writer.option("substreams", 2).option("key", key)
 
@@ -117,16 +122,40 @@ def slow(events: DataFrame) -> DataFrame:
     return events.select("n").mapInArrow(hang, "n bigint, attempt bigint, text string")
 
 
-def last_batch(query: StreamingQuery) -> int:
-    last = query.lastProgress
-    return -1 if last is None else int(last["batchId"])
+def hints_of(spark: SparkSession, queries: list[StreamingQuery]) -> dict[str, int]:
+    """Blocks of hints between executors, and what became of the keys of all hints."""
+    if "spark.penstock.prefetch" not in dict(spark.sparkContext.getConf().getAll()):
+        return {}
+    counts = [penstock.prefetch_counts(q) for q in queries]
+    operators = [each for count in counts for each in count.operators]
+    return {
+        "passed_on": max((count.relayed.passed_on for count in counts), default=0),
+        "arrived": max((count.relayed.arrived for count in counts), default=0),
+        "dropped": max((count.relayed.dropped for count in counts), default=0),
+        "used": sum(sum(each.used.values()) for each in operators),
+    }
 
 
-def report(status: Path, queries: list[StreamingQuery], failed: StreamingQuery | None) -> None:
+def noted_sources(spark: SparkSession) -> int:
+    """Properties of the Hadoop configuration with a note of the file that they came from."""
+    jvm: Any = spark._jvm
+    noted = jvm.org.apache.spark.sql.penstock.SparkMembers.ConfigurationSources()
+    return int(noted.of(spark._jsc.hadoopConfiguration()).size())
+
+
+def report(
+    status: Path,
+    queries: list[StreamingQuery],
+    failed: StreamingQuery | None,
+    hints: dict[str, int],
+    sources: int,
+) -> None:
     said = {
         "pid": os.getpid(),
         "queries": {str(q.name): {"id": str(q.id), "batch": last_batch(q)} for q in queries},
         "error": None if failed is None else str(failed.exception()),
+        "hints": hints,
+        "noted_sources": sources,
     }
     fresh = status.with_suffix(".new")
     fresh.write_text(json.dumps(said))

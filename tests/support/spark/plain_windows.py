@@ -1,7 +1,7 @@
-"""The query that goes from panes to Spark and back; as a script, run by Spark without the jar.
+"""Queries that go from us to Spark and back; as a script, one is run by Spark without the jar.
 
-Arguments are the folder of its input, one file a batch, and its checkpoint; printed is the answer
-of every batch as JSON.
+Arguments are the folder of its input, one file a batch, its checkpoint and its name; printed is the
+answer of every batch as JSON.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,11 +25,13 @@ SCHEMA = "at timestamp, k string, i bigint, x decimal(8,2)"
 SECOND = 1_000_000
 FIRST_US = 1_700_000_000 * SECOND
 NO_DATA = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
+JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 CONF = {
     **NO_DATA,
     PROVIDER: STOCK,
     CHANGELOG: "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    JOIN_FORMAT: "3",
     "spark.ui.enabled": "false",
 }
 
@@ -54,9 +57,9 @@ def write_part(folder: Path, number: int) -> None:
     (folder / f".part-{number}").rename(part)
 
 
-def read(spark: SparkSession, folder: Path) -> DataFrame:
+def read(spark: SparkSession, folder: Path, query_name: str = "windows") -> DataFrame:
     reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-    return sums(reader.parquet(str(folder)))
+    return QUERIES[query_name].frame(reader.parquet(str(folder)))
 
 
 def sums(rows: DataFrame) -> DataFrame:
@@ -71,7 +74,29 @@ def sums(rows: DataFrame) -> DataFrame:
     )
 
 
-def main(folder: str, checkpoint: str) -> None:
+def pairs(rows: DataFrame) -> DataFrame:
+    """Rows joined with others of their key within an interval, or alone once that is over."""
+    timed = rows.withWatermark("at", "20 seconds").select("at", "k", "x", "i")
+    left = timed.where("x % 2 = 0").select("at", "k", "i")
+    right = timed.where("x % 2 = 1").select(
+        f.col("at").alias("other_at"), f.col("k").alias("other_k"), f.col("i").alias("other_i")
+    )
+    within = "other_at between at - interval 5 seconds and at + interval 5 seconds"
+    joined = left.join(right, f.expr(f"k = other_k and {within}"), "left_outer")
+    return joined.select(f.unix_micros("at"), "k", "i", f.unix_micros("other_at"), "other_i")
+
+
+class PlainQuery(NamedTuple):
+    """A query over the files, and its output mode."""
+
+    frame: Callable[[DataFrame], DataFrame]
+    mode: str
+
+
+QUERIES = {"windows": PlainQuery(sums, "update"), "join": PlainQuery(pairs, "append")}
+
+
+def main(folder: str, checkpoint: str, query_name: str) -> None:
     builder: SparkSession.Builder = SparkSession.builder.master("local[2]")
     for key, value in CONF.items():
         builder = builder.config(key, value)
@@ -82,8 +107,8 @@ def main(folder: str, checkpoint: str) -> None:
         answer[batch] = sorted((tuple(row) for row in rows.collect()), key=repr)
 
     query = (
-        read(spark, Path(folder))
-        .writeStream.outputMode("update")
+        read(spark, Path(folder), query_name)
+        .writeStream.outputMode(QUERIES[query_name].mode)
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
         .foreachBatch(keep)

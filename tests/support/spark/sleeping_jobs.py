@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pyspark import SparkStageInfo
 from pyspark.sql import SparkSession
 
 ALL_S = 120.0
@@ -67,13 +68,20 @@ class SleepingJob(threading.Thread):
         assert self.is_alive(), f"{self.name} ended before it was looked at"
 
     def ended(self) -> int:
+        return sum(stage.numCompletedTasks for stage in self._stages())
+
+    def active(self) -> int:
+        """Tasks of it that have a core now."""
+        return sum(stage.numActiveTasks for stage in self._stages())
+
+    def _stages(self) -> list[SparkStageInfo]:
         tracker = self._spark.sparkContext.statusTracker()
         stages = [
             tracker.getStageInfo(stage)
             for job in tracker.getJobIdsForGroup(self.name)
             for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
         ]
-        return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+        return [stage for stage in stages if stage is not None]
 
     def started(self) -> list[int]:
         """When each of its tasks started, in milliseconds since 1970; waits for all of them."""

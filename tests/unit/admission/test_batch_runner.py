@@ -225,6 +225,27 @@ def test_a_batch_is_cut_within_its_size_at_commits_and_in_every_source(log: Embe
     run(steps())
 
 
+def test_a_source_that_counts_no_rows_is_bounded_where_it_takes_a_limit_of_them(
+    log: EmbeddedLog,
+) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+
+        async def taken(terms: Terms, **more: Any) -> object:
+            waiting = Waiting(0, oldest_age_ms=9.0, cuts_by=CutsBy.ROWS)
+            answer = await stage.runner.ask(asked(terms, inputs=(OutsideInput(waiting),), **more))
+            return answer.inputs[0].take
+
+        ours = Terms(1.0, PolicyName.DEADLINE)
+        assert await taken(ours) == 1_000
+        report = BatchReport(1, rows=3_000, core_ms=5.0, visible_ms=90.0)
+        assert await taken(ours, reports=(report,)) == 6_000
+        assert await taken(ours, must_cut=True) == "all"
+        assert await taken(ASAP) == "all"
+
+    run(steps())
+
+
 def test_limits_of_the_user_stay(log: EmbeddedLog) -> None:
     async def steps() -> None:
         stage = Stage(log)

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.admission.ages import Ages, FirstWaiting
 from penstock.admission.book import Batch, BatchReport, QueryBook
-from penstock.admission.books import QUERIES_MAX, AskingQuery, Books
+from penstock.admission.books import AWAY_MS, QUERIES_MAX, AskingQuery, Books
 from penstock.admission.chain import Stage, chain_deadlines
 from penstock.admission.decide import decide
 from penstock.admission.decision import Cut, Wait, data_wakes_from_ms
@@ -141,6 +141,27 @@ def test_only_queries_of_the_application_that_still_ask_are_a_load() -> None:
     assert [other.query for other in books.load_for(mine.book, 1e6).others] == ["beside"]
 
 
+def test_a_query_that_waits_for_its_answer_or_works_on_a_batch_has_not_stopped() -> None:
+    books = Books(1)
+    mine = books.heard(AskingQuery("q", None, "app", None), TERMS, 0.0)
+    beside = books.heard(AskingQuery("beside", None, "app", None), TERMS, 0.0)
+
+    def others(now_ms: float) -> list[str]:
+        return [other.query for other in books.load_for(mine.book, now_ms).others]
+
+    assert others(AWAY_MS - 1) == ["beside"]
+    assert others(AWAY_MS) == []
+    beside.questions_held = 1
+    assert others(AWAY_MS) == ["beside"]
+    beside.questions_held = 0
+    cut(beside.book, 5_000.0)
+    ends_at_ms = next(iter(beside.book.cuts.values())).expires_at_ms
+    assert ends_at_ms > AWAY_MS
+    assert others(ends_at_ms - 1) == ["beside"]
+    assert others(ends_at_ms) == []
+    assert len(books.shown(ends_at_ms)) == 2
+
+
 def test_an_operator_s_deadline_goes_before_the_query_s_own() -> None:
     book = QueryBook("q", TERMS)
     book.operator_set(300.0)
@@ -264,5 +285,5 @@ def test_metrics_are_text_that_prometheus_reads() -> None:
 
 
 def test_a_busy_stream_does_not_mean_a_decision_for_each_append() -> None:
-    assert data_wakes_from_ms(Wait(1_000.0, ""), 200.0) == 400.0
+    assert data_wakes_from_ms(Wait(1_000.0, ""), 200.0) == 600.0
     assert data_wakes_from_ms(Wait(203.0, ""), 200.0) == 205.0

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from penstock.admission.estimate.line import FittedLine
 from penstock.admission.estimate.ours import OurEstimator
 from penstock.admission.estimate.papers import LmStreamEstimator, ZStreamEstimator
-from penstock.admission.estimate.quantile import RecentValues
+from penstock.fit.line import FittedLine
+from penstock.fit.quantile import RecentValues
 from support.admission.books import cost_of
 
 

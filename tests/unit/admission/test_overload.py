@@ -106,6 +106,20 @@ def test_no_batch_has_tasks_longer_than_another_deadline_bears() -> None:
     assert batch_size(book, offer_of(4_000_000, 0.0), NO_LOAD, 50_000.0).rows_max is None
 
 
+def test_rows_that_are_late_are_worked_off_beside_a_tight_deadline() -> None:
+    # Tasks of 200 ms are bearable, which is 20,000 rows. At 50 rows/ms they take in hardly more
+    # than arrives; 1.5 times as much do batches of 1.5 x 50 x 100 / (1 - 1.5 x 0.5) rows.
+    book = book_of(DEADLINE, 60_000.0)
+    learn_line(book)
+    book.ours.rows_largest = 10_000_000
+    book.arrivals.rows_per_ms = 50.0
+    tight = Load((OtherQuery("tight", deadline_ms=1_000.0, usual_ms=200.0),))
+    in_time = batch_size(book, offer_of(5_000_000, 0.0), tight, 50_000.0)
+    assert in_time.rows_max == pytest.approx(20_000, rel=0.02)
+    late = batch_size(book, offer_of(5_000_000, 90_000.0), tight, -30_000.0)
+    assert late.rows_max == pytest.approx(30_000, rel=0.02)
+
+
 def test_an_unsustainable_rate_is_said_with_the_growth_of_the_backlog() -> None:
     book = book_of(DEADLINE, 1_000.0)
     learn_line(book)

@@ -138,18 +138,22 @@ def test_deadline_reckons_with_rows_that_are_still_to_come() -> None:
 def test_deadline_does_not_let_its_moment_pass_in_a_batch_without_data() -> None:
     # Of 1,000 ms 700 are left, 125 may be needed: the moment is 575 ms away.
     book = book_of(PolicyName.DEADLINE, 1_000.0)
-    for _ in range(8):
-        book.batch_done(cost_of(0, 600.0, has_data=False), 0.0)
-        book.batch_done(cost_of(2_000, 120.0), 0.0)
+    learn_line(book)
     offer = offer_of(2_000, 300.0)
     first = msgspec.structs.replace(offer, is_first=True)
+    for number in range(8):
+        # Spark asks again 600 ms after it was told to wait.
+        told_at_ms = 1_000.0 * number
+        book.decided(Wait(told_at_ms + 575.0, ""), first, told_at_ms)
+        book.asked(offer, told_at_ms + 600.0)
+    assert book.totals.moments_unasked == 8
     cut = decide(book, first, NO_LOAD, NOW_MS)
     assert isinstance(cut, Cut)
     assert "a batch without data" in cut.reason
     assert isinstance(decide(book, offer, NO_LOAD, NOW_MS), Wait)
     for _ in range(80):
-        book.batch_done(cost_of(2_000, 120.0), 0.0)
-    assert isinstance(decide(book, first, NO_LOAD, NOW_MS), Wait)
+        book.decided(cut, first, NOW_MS)
+    assert isinstance(decide(book, first, NO_LOAD, NOW_MS), Wait), "it is not believed for ever"
 
 
 def test_deadline_waits_less_behind_batches_that_come_first() -> None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from penstock.cli.main import penstock
 from penstock.client import Client
+from penstock.model.plan_notes import PlanNoteBody
 from penstock.model.requests import BatchAdmissionBody, BatchInputBody, BatchReport, TermsBody
 from support.servers.http_server import Served
 
@@ -50,7 +51,10 @@ def test_a_running_query_is_explained_and_gets_another_deadline(data: Path) -> N
         report = BatchReport(first.cut or 0, rows=3, core_ms=5.0, visible_ms=90.0)
         old = [BatchReport(number, rows=3, visible_ms=90.0) for number in (1, 2, 3)]
         client.append(NAME, pa.table({"k": [4]}))
-        waits = client.admit_batch(asked(end, reports=[report, *old], is_first=True))
+        notes = [PlanNoteBody("panes", 0, "left to Spark: windows do not overlap", 3)]
+        waits = client.admit_batch(
+            asked(end, reports=[report, *old], is_first=True, plan_notes=notes)
+        )
         assert not waits.is_cut
 
         code, out, _ = run(data, "explain", NAME)
@@ -59,6 +63,8 @@ def test_a_running_query_is_explained_and_gets_another_deadline(data: Path) -> N
         assert "deadline 60000 ms (set by: query)" in out
         assert "90 ms" in out  # measured
         assert "more rows may come" in out
+        said = "panes, operator 0, since batch 3: left to Spark: windows do not overlap"
+        assert said in out.splitlines()
         code, out, _ = run(data, "explain", "0-1-2", "--json")
         assert [line["is_cut"] for line in json.loads(out)["decisions"]] == [False, True]
 

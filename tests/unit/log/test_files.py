@@ -136,7 +136,7 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 
 def recorded(log: EmbeddedLog) -> RecordedOffsets | None:
     with log.reading() as view:
-        return checkpoint_of(view, Q, None, 100).offsets
+        return checkpoint_of(view, Q, None, 100, 1 << 20).offsets
 
 
 def test_markers_come_in_order_a_page_at_a_time(log: EmbeddedLog) -> None:
@@ -144,16 +144,16 @@ def test_markers_come_in_order_a_page_at_a_time(log: EmbeddedLog) -> None:
         (lsn,) = log.run(files(STATE_FILE, batch=batch))
         log.run(mark(batch=batch, files={STATE_FILE: lsn}))
     with log.reading() as view:
-        first = checkpoint_of(view, Q, None, 2)
+        first = checkpoint_of(view, Q, None, 2, 1 << 20)
         assert [marker.batch for marker in first.markers] == [0, 1]
         assert first.more
-        rest = checkpoint_of(view, Q, BatchId(1), 3)
+        rest = checkpoint_of(view, Q, BatchId(1), 3, 1 << 20)
         assert [marker.batch for marker in rest.markers] == [2, 3, 4]
         assert not rest.more
         assert rest.markers[0].commit == "e30="
         assert file_bytes(view, Q, rest.markers[0].files[0].entry) == STATE_FILE.encode()
         with pytest.raises(BadCall, match="there is no query 'nobody'"):
-            checkpoint_of(view, QueryId("nobody"), None, 2)
+            checkpoint_of(view, QueryId("nobody"), None, 2, 1 << 20)
 
 
 def test_recorded_offsets_are_those_of_the_first_unmarked_batch(log: EmbeddedLog) -> None:
@@ -176,7 +176,7 @@ def test_a_query_whose_id_begins_with_another_s_keeps_its_own_offsets(log: Embed
     assert recorded(log) is None
     log.run(mark(batch=9))
     with log.reading() as view:
-        found = checkpoint_of(view, QueryId("q2"), None, 1).offsets
+        found = checkpoint_of(view, QueryId("q2"), None, 1, 1 << 20).offsets
     assert found == RecordedOffsets(BatchId(7), lsn, Instance(1))
 
 

@@ -11,74 +11,25 @@ from typing import Any
 import lmdb
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from penstock.errors import BadCall, PenstockError, TryAgain
+from penstock.errors import BadCall, PenstockError
 from penstock.log import decide as deciding
 from penstock.log.backends import outcomes
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.backends.jetstream import codec
-from penstock.log.backends.jetstream.applier import Applier
-from penstock.log.backends.jetstream.codec import Message, OperationId, messages, token
-from penstock.log.backends.jetstream.replay import Delivered, Outcome, last_on
-from penstock.log.backends.outcomes import News
-from penstock.log.operations import (
-    AppendRecord,
-    Mark,
-    Move,
-    MovePosition,
-    Operation,
-    Register,
-    TrimTag,
-)
+from penstock.log.backends.jetstream.codec import Message, token
+from penstock.log.backends.jetstream.replay import last_on
+from penstock.log.operations import AppendRecord, Mark, Operation
 from penstock.log.plan import Plan
 from penstock.log.store.apply import Effects
-from penstock.log.store.layout import TABLES, Tables
 from penstock.log.store.view import StoreView
 from penstock.log.view import View
-from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName
-from penstock.model.marker import FileRef, Marker
-from penstock.settings.server import Settings
-from penstock.testing.clock import ManualClock
-from support.log.drafts import draft, files, make, mark, pending, rows, take
+from penstock.model.ids import Lsn
+from penstock.model.marker import Marker
+from support.log.drafts import draft, files, make, mark, rows, take
+from support.log.stream_server import PUBLISHER, Server, published
 
-LENGTHS = (0, 1, 199, 200, 201, 310, 311, 502, 503, 510, 511, 512, 2_000)
 LONG_PATH = f"state/0/0/{'n' * 470}/7.changelog"
-PUBLISHER = b"publish1"
-
-
-class Server:
-    """The applier of one server over a store of its own, fed as its stream would."""
-
-    def __init__(self, folder: Path) -> None:
-        self.env = lmdb.open(str(folder), max_dbs=len(TABLES), map_size=1 << 26, sync=False)
-        self.tables = Tables(self.env)
-        self.outcomes: list[Outcome] = []
-        self.applier = Applier(
-            self.env, self.tables, Settings(), ManualClock(), Lsn(0), self._applied, lambda _: False
-        )
-
-    def _applied(self, _: News, outcomes: list[Outcome]) -> None:
-        self.outcomes += outcomes
-
-    def apply(self, brought: list[Message]) -> dict[int, Any]:
-        """Bring the messages as one group; what each operation was answered, by its number."""
-        for lsn, message in enumerate(brought, self.applier.applied + 1):
-            self.applier.put(Delivered(Lsn(lsn), 1_000, message.subject, message.body))
-        last = self.applier.applied + len(brought)
-        self.applier.start()
-        for _ in range(5_000):
-            if self.applier.applied >= last:
-                break
-            threading.Event().wait(0.002)
-        assert self.applier.applied == last, "the messages are not applied"
-        self.applier.close()
-        return {outcome.id.number: outcome.answer for outcome in self.outcomes}
-
-    def content(self) -> dict[str, list[tuple[bytes, bytes]]]:
-        with self.env.begin() as txn:
-            return {name: list(txn.cursor(db=self.tables[name])) for name in TABLES}
 
 
 @pytest.fixture
@@ -95,14 +46,6 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
     opened.run(make())
     yield opened
     opened.close()
-
-
-def published(*operations: Operation) -> list[Message]:
-    return [
-        message
-        for number, operation in enumerate(operations, 1)
-        for message in messages(OperationId(PUBLISHER, number), operation)
-    ]
 
 
 def with_snapshots(operation: Mark, **positions: int) -> Mark:
@@ -254,63 +197,3 @@ def test_a_message_that_nobody_can_have_published_is_passed_over(
     forged = Message("t." + "x" * 900, codec._PREFIX.pack(codec.VERSION, len(said)) + said)
     answers = server.apply([forged, *published(AppendRecord(("a",), b"x"))])
     assert answers[1] == 2
-
-
-def texts() -> st.SearchStrategy[str]:
-    return st.builds(
-        lambda length, letter: (letter * length)[: length if letter.isascii() else length // 2],
-        st.sampled_from(LENGTHS),
-        st.sampled_from(["a", "é", "/", "\x00", "\x01"]),
-    )
-
-
-@st.composite
-def operations_at_bounds(draw: st.DrawFn) -> list[Operation]:
-    """A life of one query, stream and consumer, with texts of lengths around every bound."""
-    query, run, stream, name = (draw(texts()) for _ in range(4))
-    folder = draw(st.sampled_from(["default", "n" * 100, "n" * 289, "n" * 290, "n" * 470]))
-    change_log = f"state/0/0/{folder}/1.changelog"
-    number = draw(st.sampled_from([0, 1, (1 << 63) - 1]))
-    marker = Marker(
-        QueryId(query), Instance(1), BatchId(number), (), "e30=", {draw(texts()): Lsn(number)},
-        "append", (FileRef(FilePath(change_log), Lsn(draw(st.integers(1, 4)))),), (),
-    )  # fmt: skip
-    return draw(
-        st.permutations(
-            [
-                make(stream),
-                take(query, run),
-                files(change_log, query=query, batch=number),
-                Mark(marker),
-                rows(draft(0, 1), stream=stream, producer=draw(texts()), sequence=number),
-                pending(draft(0, 1), stream=stream),
-                AppendRecord((draw(texts()),), b"x", None, draw(texts()), None, number),
-                TrimTag(draw(texts()), Lsn(number)),
-                Register("group", name, StreamName(stream), Lsn(0)),
-                MovePosition("group", name, (Move(StreamName(stream), Lsn(number)),)),
-            ]
-        )
-    )
-
-
-@settings(max_examples=30)
-@given(operations_at_bounds())
-def test_texts_of_every_length_are_accepted_or_refused_by_a_sentence_and_never_a_fault(
-    tmp_path_factory: pytest.TempPathFactory, operations: list[Operation]
-) -> None:
-    folder = tmp_path_factory.mktemp("fuzz")
-    alone, server = EmbeddedLog.open(folder / "data", Settings(map_bytes=1 << 26)), Server(folder)
-    answers = server.apply(published(*operations, AppendRecord(("last",), b"x")))
-    assert not isinstance(answers[len(operations) + 1], PenstockError)
-    for number, operation in enumerate(operations, 1):
-        try:
-            answer: Any = alone.run(operation)
-        except PenstockError as refusal:
-            answer = refusal
-        for outcome in (answer, answers[number]):
-            assert not isinstance(outcome, PenstockError) or isinstance(
-                outcome, BadCall | TryAgain
-            ), f"{operation}: {outcome}"
-        assert type(answer) is type(answers[number])
-    alone.close()
-    server.env.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from penstock.model.ids import (
     task_log_tag,
 )
 from penstock.model.marker import Marker, Stamp, TakeOver
-from penstock.model.protocol import PROTOCOL
+from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
 from penstock.model.task_records import decode_control, encode_control
 from support.log.state import State
 
@@ -60,6 +61,16 @@ def test_the_page_and_the_vectors_have_one_version() -> None:
     page = (Path(__file__).parents[3] / "PROTOCOL.md").read_text("utf-8")
     assert f"Version {VECTORS['version']}." in page
     assert VECTORS["version"] == PROTOCOL == codec.VERSION
+
+
+def test_pages_and_plug_in_name_the_version_of_the_code() -> None:
+    root = Path(__file__).parents[3]
+    pages = [path.read_text("utf-8") for path in (root / "docs").glob("*.md")]
+    assert {n for page in pages for n in re.findall(rf"{PROTOCOL_HEADER}: (\d+)", page)} == {
+        str(PROTOCOL)
+    }
+    plug_in = (root / "jvm/src/penstock/client/Gateway.scala").read_text("utf-8")
+    assert f'val ProtocolVersion = "{PROTOCOL}"' in plug_in
 
 
 @pytest.mark.parametrize("vector", VECTORS["tags"], ids=lambda one: one["tag"])

@@ -115,9 +115,11 @@ def collect(log: EmbeddedLog, clock: ManualClock) -> None:
     raise AssertionError("the log is never done with its trims")
 
 
-def found(log: EmbeddedLog, after: str = "", stores_max: int = 10) -> StateInLog:
+def found(
+    log: EmbeddedLog, after: str = "", stores_max: int = 10, bytes_max: int = 1 << 20
+) -> StateInLog:
     with log.reading() as view:
-        return state_of(view, Q, after, stores_max)
+        return state_of(view, Q, after, stores_max, bytes_max)
 
 
 def entries_of(log: EmbeddedLog) -> set[int]:
@@ -173,6 +175,8 @@ def test_the_newest_snapshot_and_what_follows_it_is_what_a_recovery_gets(log: Em
     assert (page.stores, page.more) == ((one,), True)
     page = found(log, after=FOLDER, stores_max=1)
     assert (page.stores, page.more) == ((other,), False)
+    page = found(log, bytes_max=1)
+    assert (page.stores, page.more) == ((one,), True)
 
 
 def test_older_snapshots_and_their_change_logs_go_and_shared_files_stay(

@@ -149,3 +149,19 @@ def test_a_subscription_that_is_closed_reads_no_more(tmp_path: Path) -> None:
     reader.close()
     log.close()
     assert reader.next(0) == []
+
+
+def test_a_reader_that_does_not_wait_is_called_once_until_it_reads(tmp_path: Path) -> None:
+    log, calls = EmbeddedLog.open(tmp_path), list[int]()
+    with log.subscribe(["a", "b"], on_news=lambda: calls.append(len(calls))) as reader:
+        # What is there already is not told of.
+        assert reader.next(0) == []
+        assert not reader.has_news
+        for payload in (b"1", b"2"):
+            log.run(AppendRecord(("a", "b"), payload))
+        log.run(AppendRecord(("c",), b"3"))
+        assert calls == [0]
+        assert [entry.payload for entry in reader.next(0)] == [b"1", b"2"]
+        log.run(AppendRecord(("b",), b"4"))
+        assert calls == [0, 1]
+    log.close()

@@ -243,12 +243,12 @@ def test_markers_that_a_recovery_may_need_stay(log: EmbeddedLog) -> None:
     assert "up to 3" in refused(log, TrimQuery(Q, BatchId(5)), "still_needed")
     assert log.run(TrimQuery(Q, BatchId(3))).until == 3
     with log.reading() as view:
-        left = checkpoint_of(view, Q, BatchId(2), 100)
+        left = checkpoint_of(view, Q, BatchId(2), 100, 1 << 20)
         assert [marker.batch for marker in left.markers] == [3, 4, 5]
         for marker in left.markers:
             assert file_bytes(view, Q, marker.files[0].entry) == marker.files[0].path.encode()
         with pytest.raises(PenstockError) as caught:
-            checkpoint_of(view, Q, BatchId(1), 100)
+            checkpoint_of(view, Q, BatchId(1), 100, 1 << 20)
         assert (caught.value.code, caught.value.http_status) == ("trimmed", 410)
         # Its rows are still there, so its marker is, for those who read the raw log.
         stream = view.stream(S)

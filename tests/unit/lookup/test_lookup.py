@@ -237,12 +237,19 @@ def test_a_late_answer_is_not_kept(opened: Opened, store: HeldStore) -> None:
 def test_requests_that_never_come_back_are_bounded(opened: Opened, store: HeldStore) -> None:
     lookup = opened(timeout_s=0.01)
     store.open.clear()
-    for number in range(LOST_LANES_MAX):
-        lookup.answer(lookup.ask([number], [0]))
+
+    def message(key: int) -> str:
+        failure = lookup.answer(lookup.ask([key], [0]))[1]
+        assert failure is not None
+        return failure.message
+
+    # On busy cores a request may be given up before its thread has begun: that one is not lost.
+    numbers = iter(range(100 * LOST_LANES_MAX))
+    while "have never come back" not in message(next(numbers)):
+        pass
+    assert next(numbers) > LOST_LANES_MAX
     threads = threading.active_count()
-    failure = lookup.answer(lookup.ask(["more"], [0]))[1]
-    assert failure is not None
-    assert "have never come back" in failure.message
+    assert "have never come back" in message(next(numbers))
     assert threading.active_count() <= threads
 
 

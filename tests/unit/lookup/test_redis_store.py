@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,6 +130,16 @@ def test_a_restarted_server_is_found_again(tmp_path: Path, url: str) -> None:
 def test_a_store_travels_to_workers(url: str) -> None:
     store = Redis(url, "n bigint", prefix="p:")
     assert pickle.loads(pickle.dumps(store)) == store
+
+
+def test_a_worker_has_loaded_the_client_before_its_first_request(url: str) -> None:
+    pickled = pickle.dumps(Redis(url, "name string")).hex()
+    program = (
+        "import pickle, sys; assert 'redis' not in sys.modules; "
+        f"pickle.loads(bytes.fromhex('{pickled}')); print('redis' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert said.stdout == b"True\n"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 One query for each of VARIANTS, with folders of its own for everything. Run as a script
 with one JSON argument: `plain` is Spark alone, without the jar; `modes` says how Penstock commits
-each query. Before and after the queries Spark alone reads, as a user would, what it is asked for:
-`read` names the file for the state in the checkpoints at the start and the outputs at the end.
+each query, `settings` what else a query is set to. Before and after the queries Spark alone reads,
+as a user would, what it is asked for: `read` names the file for the state in the checkpoints at the
+start and the outputs at the end.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock_lab.experiment.running_query import last_batch
 from support.servers.processes import wait_until
 from support.spark.three_queries.job import (
     CHANGELOG,
@@ -25,7 +27,6 @@ from support.spark.three_queries.job import (
     READINGS,
     STOCK,
     introduced,
-    last_batch,
     report,
     windows,
 )
@@ -42,6 +43,9 @@ VARIANTS = {
     "v2-snapshots": {FORMAT: "2", CHANGELOG: "false"},
     "v2-third": {FORMAT: "2", CHANGELOG: "true"},
 }
+
+# A session keeps what was set for the query before.
+SWITCHES_ON = {"spark.penstock.eviction": "skip", "spark.penstock.batch.watermark": "reference"}
 
 # Their sinks skip a batch that is run again, as Spark's do.
 SKIPPING = frozenset(name for name, settings in VARIANTS.items() if settings[FORMAT] == "1")
@@ -102,10 +106,11 @@ def start(spark: SparkSession, name: str, folder: Path, job: dict[str, Any]) -> 
     # A query takes the settings of the session as they are when it starts.
     set_all(spark, VARIANTS[name])
     if not job.get("plain"):
-        from penstock.spark.session import PROVIDER as OURS
+        from penstock.spark.spark_conf import PROVIDER as OURS
 
         spark.conf.set(MODE, job["modes"][name])
         spark.conf.set(PROVIDER, OURS)
+        set_all(spark, {**SWITCHES_ON, **job.get("settings", {}).get(name, {})})
     reader = spark.readStream.schema(READINGS).option("maxFilesPerTrigger", 1)
     if name == CLEANED and not job.get("plain"):
         reader = reader.option("cleanSource", "delete")

@@ -72,7 +72,7 @@ class Seen:
     rows: list[Row]
 
 
-def seen_totals(client: Client, query: str) -> tuple[Seen, pa.Table]:
+def seen_totals(client: Client, query: str, stream: str = "totals") -> tuple[Seen, pa.Table]:
     """The log's readers see what markers cover. Also the input that the last marker says was read.
 
     Of a key the rows come in order, as a key is in one substream; the last one counts.
@@ -82,7 +82,7 @@ def seen_totals(client: Client, query: str) -> tuple[Seen, pa.Table]:
         return Seen(-1, []), readings(0, 0)
     last = markers[-1]
     assert [m["batch"] for m in markers] == list(range(int(last["batch"]) + 1))
-    shown = client.read("totals", 0, last["lsn"])
+    shown = client.read(stream, 0, last["lsn"])
     twice = _query("select key, rows from shown group by all having count(*) > 1", shown=shown)
     assert twice == [], "a count that was shown once cannot come again"
     latest = {r["key"]: (r["key"], r["rows"], r["total"], r["last_n"]) for r in shown.to_pylist()}

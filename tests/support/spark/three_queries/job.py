@@ -8,6 +8,9 @@ until it is stopped, until a query fails, or, with `available_now`, until the in
 `plain` it commits as Spark alone does: without Penstock's plug-in, provider and file manager. Then
 `totals` goes to a folder too, because the sink into the log is not to be had without them. `files`
 reads the log, or a folder of files if one is named.
+
+There may be several of a kind: `totals_a` is a query as `totals` is, with a checkpoint, an output
+and settings of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from penstock_lab.experiment.running_query import last_batch
+from support.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +76,8 @@ def penstock_session(job: dict[str, Any]) -> SparkSession:
 
 def plain_session(job: dict[str, Any]) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder.master(job["master"])
-    source = {} if job.get("input_files") else source_only(job)
+    reads_files = set(job.get("queries", NAMES)) <= set(job.get("file_readers", ()))
+    source = {} if reads_files else source_only(job)
     for key, value in {**job["conf"], **source, PROVIDER: STOCK}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -87,25 +94,35 @@ def source_only(job: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def kind_of(name: str) -> str:
+    """The one of `NAMES` that a query is a copy of."""
+    return name.partition("_")[0]
+
+
 def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery:
-    # A query takes the settings of the session as they are when it starts.
-    spark.conf.set(CHANGELOG, str(name != job.get("snapshots")).lower())
+    settings = {CHANGELOG: str(name != job.get("snapshots")).lower()}
     if not job.get("plain"):
-        spark.conf.set(MODE, job.get("modes", {}).get(name, "full"))
-    folder = Path(job["folder"])
+        settings[MODE] = job.get("modes", {}).get(name, "full")
+    # A query takes the settings of the session as they are when it starts.
+    with session_settings(spark, {**settings, **job.get("settings", {}).get(name, {})}):
+        return started(spark, name, job)
+
+
+def started(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery:
+    kind, folder = kind_of(name), Path(job["folder"])
     rows = source(spark, name, job)
-    of_keys = transformed_totals if job.get("transform") else totals
-    frame = of_keys(rows) if name == "totals" else windows(rows)
+    of_keys = transformed_totals if name in job.get("transformed", ()) else totals
+    frame = of_keys(rows) if kind == "totals" else windows(rows)
     writer = (
         frame.writeStream.queryName(name)
-        .outputMode("update" if name == "totals" else "append")
+        .outputMode("update" if kind == "totals" else "append")
         .option("checkpointLocation", str(folder / "checkpoints" / name))
     )
     if job.get("available_now"):
         writer = writer.trigger(availableNow=True)
-    if name == "totals" and not job.get("plain"):
+    if kind == "totals" and not job.get("plain"):
         return writer.format("penstock").option("substreams", 2).option("key", "key").start(name)
-    if name == "files":
+    if kind == "files":
         return writer.format("parquet").start(str(folder / name))
 
     def write(batch: DataFrame, number: int) -> None:
@@ -115,7 +132,7 @@ def start(spark: SparkSession, name: str, job: dict[str, Any]) -> StreamingQuery
 
 
 def source(spark: SparkSession, name: str, job: dict[str, Any]) -> DataFrame:
-    if name == "files" and job.get("input_files"):
+    if name in job.get("file_readers", ()):
         reader = spark.readStream.schema(READINGS).format("parquet")
         return reader.option("maxFilesPerTrigger", job["files_per_batch"]).load(job["input_files"])
     reader = spark.readStream.format("penstock")
@@ -176,11 +193,6 @@ def introduced(queries: list[StreamingQuery]) -> dict[str, dict[str, Any]]:
         str(q.name): {"id": str(q.id), "run": str(q.runId), "batch": -1, "steps": {}}
         for q in queries
     }
-
-
-def last_batch(query: StreamingQuery) -> int:
-    last = query.lastProgress
-    return -1 if last is None else int(last["batchId"])
 
 
 def watch(spark: SparkSession, query: StreamingQuery, said: dict[str, Any]) -> None:

@@ -1,0 +1,125 @@
+"""Steps on several devices: who runs them, what is measured, and what happens without a device."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from penstock.devices.gpu_kind import GpuKind, _asked
+from penstock.devices.operators.expressions import Call, Column, Literal
+from penstock.devices.operators.rows import Rows
+from penstock.devices.pipeline import (
+    DEVICE_MODULES,
+    DeviceRefused,
+    EventTime,
+    Filter,
+    Pipeline,
+    Project,
+    Report,
+    execute,
+)
+from penstock.devices.placement import placed_parts, run_placed
+from penstock.errors import BadCall
+
+TIMES = EventTime(Column(0))
+LARGE = Filter(Call("greater", "boolean", (Column(1), Literal("bigint", 1))))
+NAMED = Project((Column(1),))
+STEPS = (TIMES, LARGE, NAMED)
+ROWS = Rows(
+    (pa.array([0, 1, 2]).cast(pa.timestamp("us", "UTC")), pa.array([1, 2, 3], pa.int64())), 3
+)
+
+
+@pytest.fixture
+def abacus(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A device that runs what it is given as the CPU does, and tells of its transfers."""
+    module = ModuleType("abacus")
+
+    def on_abacus(pipeline: Pipeline, rows: Rows) -> tuple[Rows, Report]:
+        rows, report = execute(pipeline, rows)
+        return rows, msgspec.structs.replace(report, to_gpu_us=7, to_gpu_bytes=rows.count, splits=1)
+
+    module.execute = on_abacus  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "abacus", module)
+    monkeypatch.setitem(DEVICE_MODULES, "gpu", "abacus")
+    return module
+
+
+def test_neighbours_on_one_device_run_there_as_one() -> None:
+    pipeline = Pipeline(STEPS, devices=("cpu", "cpu", "gpu"), gpu_workers=3)
+    parts = placed_parts(pipeline)
+    assert [(part.device, part.steps) for part in parts] == [("cpu", STEPS[:2]), ("gpu", STEPS[2:])]
+    assert all(part.gpu_workers == 3 and part.devices == () for part in parts)
+    assert [part.steps for part in placed_parts(Pipeline(STEPS, "gpu"))] == [STEPS]
+    with pytest.raises(ValueError, match="shorter"):
+        placed_parts(Pipeline(STEPS, devices=("cpu",)))
+
+
+def test_each_operation_is_reported_from_its_device(abacus: ModuleType) -> None:
+    rows, report = run_placed(Pipeline(STEPS, devices=("cpu", "cpu", "gpu")), ROWS)
+    assert rows.columns[0].to_pylist() == [2, 3]
+    # What notes event times is no operation of a plan, and its time is that of the next one.
+    assert [(run.index, run.device, run.rows) for run in report.operations] == [
+        (0, "cpu", 3),
+        (1, "gpu", 2),
+    ]
+    assert (report.rows, len(report.event_times)) == (3, 1)
+    assert (report.to_gpu_us, report.to_gpu_bytes, report.splits) == (7, 2, 1)
+    assert report.fallbacks == ()
+
+
+def test_a_device_that_is_not_there_is_the_cpu_instead_and_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(DEVICE_MODULES, "gpu")
+    pipeline = Pipeline(STEPS, devices=("gpu", "gpu", "cpu"))
+    rows, report = run_placed(pipeline, ROWS)
+    assert rows.columns[0].to_pylist() == [2, 3]
+    assert [fallback.cause for fallback in report.fallbacks] == ["absent"]
+    assert [run.device for run in report.operations] == ["cpu", "cpu"]
+    with pytest.raises(BadCall, match="set it to auto, panes or cpu"):
+        run_placed(msgspec.structs.replace(pipeline, must_not_fall_back=True), ROWS)
+
+
+def test_a_device_that_is_lost_is_the_cpu_instead_unless_it_is_insisted_on(
+    abacus: ModuleType,
+) -> None:
+    def lost(pipeline: Pipeline, rows: Rows) -> tuple[Rows, Report]:
+        raise DeviceRefused("gone", "the beads have fallen off")
+
+    abacus.execute = lost  # type: ignore[attr-defined]
+    rows, report = run_placed(Pipeline(STEPS, "gpu"), ROWS)
+    assert rows.count == 2
+    assert [(each.cause, each.text) for each in report.fallbacks] == [
+        ("gone", "the beads have fallen off")
+    ]
+    with pytest.raises(BadCall, match="beads have fallen off; set it to auto"):
+        run_placed(Pipeline(STEPS, "gpu", must_not_fall_back=True), ROWS)
+
+
+class PlayedDriver:
+    """The driver's library with two devices, or an error instead of their number."""
+
+    def __init__(self, count_error: int = 0) -> None:
+        self._count_error = count_error
+
+    def __getattr__(self, name: str):  # type: ignore[no-untyped-def]
+        values = {"cuDriverGetVersion": 13_010, "cuDeviceGetCount": 2, "cuDeviceTotalMem_v2": 4096}
+
+        def call(*arguments: object) -> int:
+            if name == "cuDeviceGetName":
+                arguments[0].value = b"gpu y"  # type: ignore[attr-defined]
+            elif name in values:
+                arguments[0]._obj.value = values[name]  # type: ignore[attr-defined]
+            return self._count_error if name == "cuDeviceGetCount" else 0
+
+        return call
+
+
+def test_the_kind_of_a_gpu_is_what_its_driver_answers() -> None:
+    assert _asked(PlayedDriver()) == GpuKind("gpu y", "13.1", 2, 4096)  # type: ignore[arg-type]
+    assert _asked(PlayedDriver(count_error=100)) is None  # type: ignore[arg-type]
