@@ -25,6 +25,7 @@ from support.spark.sleeping_jobs import (
     deadline_at,
     set_properties,
     sleeping,
+    tasks_with_a_core,
     wait_until,
     within,
 )
@@ -198,7 +199,7 @@ def test_the_time_that_a_batch_waits_for_its_first_core_is_reported(
         query.processAllAvailable()
         outside = SleepingJob(spark, fresh("outside"), 2, ms=6_000)
         outside.start()
-        wait_until(lambda: outside.active() == 2)
+        wait_until(lambda: tasks_with_a_core(spark) == 2)
         client.append(stream, numbers(1))
         query.processAllAvailable()
         wait_until(lambda: len(reports_sent(admission, query)) == 2)
