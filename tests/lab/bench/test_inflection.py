@@ -21,6 +21,8 @@ from penstock_lab.measure.inflection import (
     learned_point,
     off_by,
     relative_fit,
+    sizes_around,
+    unclear,
     wrong_costs,
 )
 from support.device_worlds import true_lines
@@ -127,6 +129,33 @@ def test_a_device_that_is_cheaper_at_every_size_has_no_point() -> None:
     learned = operation_times.learned(options, run)
     assert learned["measured_bytes"] is None
     assert "the CPU is cheaper from 4,096" in learned["reason"]
+
+
+def test_devices_that_cross_without_parting_have_no_clear_point() -> None:
+    cpu = {size: 1e-6 * size for size in sizes_around(1e6)}
+    level = dict.fromkeys(cpu, 1.0)
+    assert unclear(cpu, level, 1e6) is None
+    beside = {size: ms * (1.02 if size < 1e6 else 0.98) for size, ms in cpu.items()}
+    assert "from beyond to beyond" in (unclear(cpu, beside, 1e6) or "")
+    dearer = {size: 2 * ms for size, ms in cpu.items()}
+    assert "do not" in (unclear(cpu, dearer, None) or "")
+
+
+def test_the_point_is_measured_over_rows_that_were_just_made() -> None:
+    """Runs over the same rows are half as long on the CPU, as where caches hold them."""
+    last = 0
+
+    def run(device: Device, kind: OperationKind, rows: int) -> OperationRun:
+        nonlocal last
+        is_again, last = rows == last, rows
+        size = rows * ROW_BYTES
+        if device == "gpu":
+            return OperationRun(size, 1.0)
+        return OperationRun(size, size * (1e-6 if is_again else 2e-6))
+
+    learned = operation_times.learned(operation_times.Options(KIND, SIZES, seconds=0.0), run)
+    assert off_by(learned["measured_bytes"], 500_000) < 1.05
+    assert len(learned["sizes"]) == len(sizes_around(1.0))
 
 
 @pytest.mark.parametrize("part", ["operations", "inflection"])

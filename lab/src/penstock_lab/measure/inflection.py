@@ -1,8 +1,9 @@
 """Inflection points of an operation: where the GPU becomes cheaper, as measured and as learned.
 
-The point that is measured is where the medians of both devices cross, transfers included. A
-planner then begins with costs by which the point is far off, and learns from operations that are
-really run, on the device that it chose for each of them.
+The point that is measured is where the medians of both devices cross, transfers included, of runs
+as batches have them, if they part there clearly enough for a point to be found. A planner then
+begins with costs by which the point is far off, and learns from operations that are really run, on
+the device that it chose for each of them.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ WORKER_MS, AROUND_MS = 25.0, 100.0
 """The way to a worker, and what else a batch takes: nothing that devices change."""
 SPREADS = (0.4, 1.0)
 CENTRES = (0.5, 2.0)
+AROUND = tuple(2.0 ** (step / 2) for step in range(-4, 5))
+"""Sizes that are measured as batches run, against the point where repeated runs cross."""
+ALIKE, BLUR_MAX = 1.1, 1.5
+"""Devices whose times are within a factor are alike: medians are hardly better than that. A point
+is clear if they part within another factor of it on both sides, the goal of learning it."""
 MACHINE = MachineBody("this machine", 1, "its GPU", "", gpus=1)
 FIXED_MS_MIN, SLOPE_MIN = 1e-3, 1e-10
 PlannedBy: TypeAlias = Literal["ours", "lmstream"]
@@ -108,6 +114,32 @@ def crossing(cpu_ms: Mapping[int, float], gpu_ms: Mapping[int, float]) -> float 
         return None
     share = logs[last] / (logs[last] - logs[last + 1])
     return float(sizes[last] * (sizes[last + 1] / sizes[last]) ** share)
+
+
+def sizes_around(point: float) -> tuple[int, ...]:
+    """Sizes from a quarter of a point to four times as much."""
+    return tuple(max(round(point * factor), 1) for factor in AROUND)
+
+
+def unclear(
+    cpu_ms: Mapping[int, float], gpu_ms: Mapping[int, float], point: float | None
+) -> str | None:
+    """A sentence if devices do not cross within the sizes, or do not part around the point: it is
+    then wherever noise has it, and nothing that could be learned."""
+    span = f"{min(cpu_ms):,} to {max(cpu_ms):,} bytes"
+    if point is None:
+        return f"repeated runs cross, runs over new rows do not from {span}"
+    edges = [
+        crossing(cpu_ms, {size: ms * factor for size, ms in gpu_ms.items()})
+        for factor in (1 / ALIKE, ALIKE)
+    ]
+    if all(off_by(edge, point) <= BLUR_MAX for edge in edges):
+        return None
+    below, above = ("beyond" if edge is None else f"{edge:,.0f}" for edge in edges)
+    return (
+        f"no clear point within {span}: devices are within {ALIKE - 1:.0%} of each other from "
+        f"{below} to {above} bytes, and cross at {point:,.0f}"
+    )
 
 
 def relative_fit(values: Sequence[tuple[float, float]]) -> Line:

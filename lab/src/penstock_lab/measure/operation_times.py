@@ -1,13 +1,15 @@
 """Worker of the devices suite: one operation on both devices, over many sizes, transfers apart.
 
-`operations` measures every size. `inflection` measures small sizes, finds where the devices cross,
-and has planners find it too, from starts that are ten times too high and too low.
+`operations` measures every size. `inflection` measures small sizes, then those around the point
+where devices cross, as batches run; planners find the point too, from starts that are ten times too
+high and too low.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, get_args
 
 import msgspec
@@ -24,6 +26,8 @@ from penstock_lab.measure.inflection import (
     crossing,
     fitted_costs,
     learned_point,
+    sizes_around,
+    unclear,
 )
 from penstock_lab.measure.size_times import SizeTimes
 from penstock_lab.percentiles import median
@@ -144,9 +148,37 @@ def swept(execute: Execute, options: Options) -> dict[Device, list[OperationRun]
     return made
 
 
+def in_turns(
+    execute: Execute, sizes: Sequence[int], options: Options, clock: Clock = SYSTEM_CLOCK
+) -> dict[Device, list[OperationRun]]:
+    """The median run of each size, by device, of runs as batches have them: sizes come in random
+    order, so that each run is over rows that were just made. Of runs over the same rows the later
+    ones find them in caches, and memory as one of their size has left it."""
+    luck = random.Random(options.seed)
+    runs: dict[tuple[Device, int], list[OperationRun]] = {
+        (device, size): [] for device in DEVICES for size in sizes
+    }
+    until_s = clock.monotonic_s() + options.seconds * len(runs)
+    rounds = 0
+    while rounds <= RUNS_MIN or (clock.monotonic_s() < until_s and rounds <= RUNS_MAX):
+        for device in DEVICES:
+            for size in luck.sample(sizes, len(sizes)):
+                runs[device, size].append(execute(device, size))
+        rounds += 1
+    # The first run of each loads what it needs.
+    return {device: [middle_run(runs[device, size][1:]) for size in sizes] for device in DEVICES}
+
+
 def measured_sizes(options: Options, run: Measure = measure) -> list[SizeTimes]:
     operation = Operation(options.kind, run)
-    by_device = swept(operation.execute, options)
+    return size_times(operation, options.sizes, swept(operation.execute, options))
+
+
+def size_times(
+    operation: Operation,
+    sizes: Sequence[int],
+    by_device: Mapping[Device, Sequence[OperationRun]],
+) -> list[SizeTimes]:
     return [
         SizeTimes(
             size,
@@ -156,23 +188,34 @@ def measured_sizes(options: Options, run: Measure = measure) -> list[SizeTimes]:
             gpu.to_gpu_ms,
             gpu.to_cpu_ms,
         )
-        for size, cpu, gpu in zip(options.sizes, by_device["cpu"], by_device["gpu"], strict=True)
+        for size, cpu, gpu in zip(sizes, by_device["cpu"], by_device["gpu"], strict=True)
     ]
+
+
+def total_ms(runs: Sequence[OperationRun]) -> dict[int, float]:
+    return {each.bytes: each.total_ms for each in runs}
 
 
 def learned(options: Options, run: Measure = measure) -> dict[str, Any]:
     """The point where devices cross, and the points that policies arrive at."""
-    execute = Operation(options.kind, run).execute
+    operation = Operation(options.kind, run)
+    execute = operation.execute
     by_device = swept(execute, options)
     cpu, gpu = by_device["cpu"], by_device["gpu"]
-    truth = crossing(
-        {each.bytes: each.total_ms for each in cpu}, {each.bytes: each.total_ms for each in gpu}
-    )
-    if truth is None:
+    about = crossing(total_ms(cpu), total_ms(gpu))
+    if about is None:
         cheaper = "CPU" if cpu[-1].total_ms <= gpu[-1].total_ms else "GPU"
         span = f"{options.sizes[0]:,} to {options.sizes[-1]:,} bytes"
         return {"measured_bytes": None, "reason": f"the {cheaper} is cheaper from {span}"}
     costs = fitted_costs(cpu, gpu)
+    near = sizes_around(about)
+    as_batches = in_turns(execute, near, options)
+    sizes = msgspec.to_builtins(size_times(operation, near, as_batches))
+    cpu_ms, gpu_ms = (total_ms(as_batches[device]) for device in DEVICES)
+    truth = crossing(cpu_ms, gpu_ms)
+    reason = unclear(cpu_ms, gpu_ms, truth)
+    if truth is None or reason is not None:
+        return {"measured_bytes": None, "sizes": sizes, "reason": reason}
     points = [
         learned_point(
             options.kind, policy, factor, costs, truth, execute, options.batches, options.seed
@@ -181,11 +224,11 @@ def learned(options: Options, run: Measure = measure) -> dict[str, Any]:
         for factor in FACTORS
     ]
     made: list[LearnedPoint] = [point for point in points if point is not None]
-    reason = "" if made else "a byte costs no less on the GPU"
     return {
         "measured_bytes": truth,
         "points": msgspec.to_builtins(made),
-        "reason": reason,
+        "sizes": sizes,
+        "reason": "" if made else "a byte costs no less on the GPU",
     }
 
 

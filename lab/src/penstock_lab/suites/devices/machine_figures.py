@@ -64,7 +64,9 @@ def inflection_figures(records: Sequence[InflectionRecord]) -> list[Figure]:
             error = median([error_of(record, point) for record, point in chosen])
             if policy == "ours" and error is not None:
                 errors[f"{kind}, {factor:g} times at first"] = error
-    return [*made, *_headline(errors)]
+    pointed = {record.kind for record in records if record.measured_bytes is not None}
+    without = ordered(record.kind for record in records if record.kind not in pointed)
+    return [*made, *_headline(errors, without)]
 
 
 def error_of(record: InflectionRecord, point: LearnedPoint) -> float:
@@ -72,11 +74,13 @@ def error_of(record: InflectionRecord, point: LearnedPoint) -> float:
     return min(off_by(point.found_bytes, record.measured_bytes or 0.0), ERROR_MAX)
 
 
-def _headline(errors: dict[str, float]) -> list[Figure]:
+def _headline(errors: dict[str, float], without: Sequence[str]) -> list[Figure]:
     if not errors:
         return []
     worst = max(errors, key=lambda name: errors[name])
     sentence = f"ours against the point that was measured, after 100 batches, the worst: {worst}"
+    if without:
+        sentence += f"; without a point: {', '.join(without)}"
     goal = Goal("at most", ERROR_GOAL)
     every = tuple(errors.values())
     return [Figure("headline.inflection_error", "x", sentence, errors[worst], every, goal)]

@@ -36,8 +36,10 @@ class InflectionRecord(msgspec.Struct, frozen=True, tag_field="part", tag="infle
 
     kind: OperationKind
     measured_bytes: float | None = None
-    """None: one device is cheaper at every size; `reason` says which."""
+    """None: one device is cheaper at every size, or they cross without parting; `reason` says."""
     points: tuple[LearnedPoint, ...] = ()
+    sizes: tuple[SizeTimes, ...] = ()
+    """The times around the point, each run over rows that were just made."""
     reason: str = ""
     repeat: int = 0
 

@@ -58,7 +58,7 @@ from penstock_lab.suites.devices.workloads import WORKLOADS
 WORKER = "penstock_lab.measure.operation_times"
 WORKER_TIMEOUT_S = 300.0
 LEARNED_BYTES_MAX = 16 * MIB
-"""Sizes beyond which no two devices cross that differ in anything but transfers."""
+"""Sizes up to which points are looked for, and up to which "from which on" holds."""
 SYSTEM = "penstock"
 
 Open: TypeAlias = Callable[[Plan, Path], contextlib.AbstractContextManager[JointBench]]
