@@ -3,10 +3,12 @@ does not take runs on the CPU and is named."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +39,7 @@ from penstock.devices.pipeline import (
     Step,
 )
 from penstock.devices.pipeline import execute as execute_on_cpu
+from penstock.errors import BadCall
 from support.columns import call, column, listed, literal, rows
 from support.host_device import HostBackend, HostGpu
 
@@ -159,13 +162,52 @@ def test_steps_that_are_refused_run_on_the_cpu_between_the_others() -> None:
     assert refusals(Pipeline(steps), [pa.string()])[-1] == "decimals of more than 18 digits"
 
 
-def test_a_pipeline_of_which_nothing_is_taken_needs_no_gpu_but_does_not_pass_for_one() -> None:
+def test_a_pipeline_of_which_nothing_is_taken_needs_no_gpu() -> None:
     steps = (Parse(column(0), "csv", (("a", "int"),)),)
-    lines = rows([("string", ["1"])])
-    _, report = execute(Pipeline(steps), lines, gpu=WorkerGpu())
+    _, report = execute(Pipeline(steps), rows([("string", ["1"])]), gpu=WorkerGpu())
     assert report.step_devices == ("cpu",)
-    with pytest.raises(DeviceRefused, match="takes none of these steps: parsing of text"):
-        execute(Pipeline(steps, must_not_fall_back=True), lines, gpu=WorkerGpu())
+
+
+@pytest.mark.parametrize(
+    ("steps", "kind", "sentence"),
+    [
+        (
+            (
+                Filter(call("is_not_null", "boolean", column(0))),
+                Parse(column(0), "csv", (("a", "int"),)),
+            ),
+            "string",
+            "does not take parse, step 2 of 2: parsing of text, which stays on the CPU; set it to",
+        ),
+        (
+            (Project((column(0),)),),
+            "decimal(25,2)",
+            "does not take project, step 1 of 1: decimals of more than 18 digits, which stays",
+        ),
+    ],
+)
+def test_a_gpu_that_is_insisted_on_fails_at_any_step_that_it_does_not_take(
+    steps: tuple[Step, ...], kind: str, sentence: str
+) -> None:
+    pipeline = Pipeline(steps, "gpu", must_not_fall_back=True)
+    with pytest.raises(BadCall, match=re.escape(sentence)) as refused:
+        execute(pipeline, rows([(kind, [None])]), gpu=HostGpu())
+    assert refused.value.code == "no_device"
+
+
+def test_a_gpu_that_is_insisted_on_adds_decimals_up() -> None:
+    """The sum has more digits than a column may have there, and nothing comes after it."""
+    total = Aggregate("sum", (column(1),), "decimal(12,2)", "decimal(22,2)")
+    steps = (
+        Filter(call("is_not_null", "boolean", column(1))),
+        Grouped((column(0),), (total,)),
+    )
+    prices = [Decimal("9999999999.99"), Decimal("0.01"), None, Decimal("9999999999.99")]
+    priced = rows([("int", [1, 1, 1, 2]), ("decimal(12,2)", prices)])
+    pipeline = Pipeline(steps, "gpu", must_not_fall_back=True)
+    made, report = execute(pipeline, priced, gpu=HostGpu())
+    assert sorted(listed(made)) == sorted(listed(execute_on_cpu(pipeline, priced)[0]))
+    assert report.step_devices == ()
 
 
 class UnpinnedBackend(HostBackend):

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import pytest
 
 from penstock.devices.calibration import MachineCosts
-from penstock.devices.components import OUTPUT_SHARE, TO_CPU, TO_GPU, operation_part
+from penstock.devices.components import GPU_REFUSES, OUTPUT_SHARE, TO_CPU, TO_GPU, operation_part
 from penstock.devices.costs import inflection_bytes
 from penstock.devices.explain import pipeline_inflection
 from penstock.devices.query_planning import QueryPlanning
@@ -35,7 +35,9 @@ WORLDS = 60
 MISSED_MAX = 2
 Error = Literal["fixed costs of the GPU", "costs of a byte on the CPU"]
 ERRORS: tuple[Error, ...] = get_args(Error)
-KINDS: tuple[OperationKind, ...] = get_args(OperationKind)
+KINDS: tuple[OperationKind, ...] = tuple(
+    kind for kind in get_args(OperationKind) if kind not in GPU_REFUSES
+)
 
 
 class DeviceWorld:

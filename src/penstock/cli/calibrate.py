@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from penstock.devices.calibration_files import CalibrationFiles
+from penstock.devices.components import GPU_REFUSES
 from penstock.devices.measure import OperationTiming
 from penstock.devices.measured_calibration import SIZES, calibrated
 from penstock.devices.pipeline import DeviceRefused
@@ -59,4 +60,7 @@ def calibrate(folder: Path, largest: int) -> None:
     CalibrationFiles(folder).save(calibration)
     for part, cost in calibration.costs.items():
         click.echo(f"{part:14} {cost.fixed_ms:8.3f} ms and {cost.ms_per_mb:8.3f} ms for each MB")
+    if machine.gpu is not None:
+        for kind in sorted(GPU_REFUSES):
+            click.echo(f"{kind} was measured on the CPU alone, because a GPU does not take it")
     click.echo(f"{folder / machine.key}.json: {machine}")

@@ -64,8 +64,7 @@ def explain(
         _print_table(PLAN_COLUMNS, plan_rows(devices.plans[:last]))
     if calibration_file is not None:
         calibration = read_calibration(calibration_file)
-        planned = ((), ()) if devices is None else (devices.operations, devices.plans)
-        for line in device_sentences(calibration, *planned):
+        for line in device_sentences(calibration, devices):
             click.echo(line)
 
 

@@ -19,6 +19,11 @@ def operation_part(kind: OperationKind, device: Device) -> str:
     return f"{kind}@{device}"
 
 
+def device_taken(kind: OperationKind, device: Device) -> Device:
+    """The device that an operation runs on where it is wanted on one."""
+    return "cpu" if kind in GPU_REFUSES else device
+
+
 def path_part(path: PathName) -> str:
     """The name of the cost of a whole path through Spark, scan included. Bytes count once for each
     window on `spark`, which makes a row for each of them."""
@@ -54,6 +59,10 @@ DEFAULT_LINES: dict[str, Line] = {
     "path@spark": _line(12.0, 0.25),
     "path@panes": _line(15.0, 0.1),
 }
+
+GPU_REFUSES: frozenset[OperationKind] = frozenset({"parse"})
+"""Kinds of operations that no GPU takes, whatever their columns: they run on the CPU wherever they
+are planned."""
 
 OUTPUT_SHARE: dict[OperationKind, float] = {"aggregate": 0.1, "topk": 0.01, "filter": 0.5}
 """The bytes that come out of an operation against those that go in, until it is measured."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.devices.calibration import machine_of
+from penstock.devices.components import GPU_REFUSES
 from penstock.devices.costs import QueryCosts, inflection_bytes
 from penstock.devices.mapping import gpu_absence
 from penstock.devices.query_planning import KeptPlan, QueryPlanning
+from penstock.fit.line import Line
 from penstock.model.device_plans import (
     ExplainedOperation,
     ExplainedPlan,
+    KnownCost,
+    KnownCosts,
     OperationReport,
+    PipelineBody,
     PlannedOperation,
     QueryDevices,
 )
@@ -44,11 +49,39 @@ def explained_devices(planning: QueryPlanning, calibration: str, now_ms: float) 
         inflection_bytes=None if absence is not None else pipeline_inflection(costs),
         tuned_bytes=planning.tuning.inflection_bytes if pipeline.policy == "lmstream" else None,
         notes=tuple(notes),
+        costs=known_costs(pipeline, costs),
     )
 
 
+def known_costs(pipeline: PipelineBody, costs: QueryCosts) -> KnownCosts:
+    """The costs of a query as they are known now, but for those on a GPU."""
+    operations = [
+        _known(costs.operation(index, "cpu"), costs.is_operation_measured(index, "cpu"))
+        for index in range(len(costs.kinds))
+    ]
+    return KnownCosts(
+        tuple(operations),
+        _known(costs.worker(), costs.is_measured("columnar")),
+        {
+            path: _known(costs.path(path), costs.is_measured(path))
+            for path in pipeline.paths
+            if path != "columnar"
+        },
+        tuple(costs.share(index) for index in range(len(costs.kinds) + 1)),
+        max(sum(machine.count for machine in pipeline.machines), 1),
+        pipeline.gpu_workers,
+    )
+
+
+def _known(line: Line, is_measured: bool) -> KnownCost:
+    return KnownCost(line.fixed, line.slope * 1e6, is_measured)
+
+
 def pipeline_inflection(costs: QueryCosts) -> float | None:
-    """The size of a partition from which on all operations together are cheaper on the GPU."""
+    """The size of a partition from which on all operations together are cheaper on the GPU; None if
+    they never are, or it does not take all of them."""
+    if GPU_REFUSES.intersection(costs.kinds):
+        return None
     return inflection_bytes(costs.line_on("cpu"), costs.line_on("gpu"))
 
 
@@ -64,6 +97,7 @@ def _plan(kept: KeptPlan, now_ms: float) -> ExplainedPlan:
         is_probe=plan.is_probe,
         rows=batch.rows,
         bytes_by_task=batch.bytes_by_task,
+        cores=batch.cores,
         operations=tuple(
             ExplainedOperation(
                 operation.kind,

@@ -1,5 +1,5 @@
 """A calibration that is measured at once, instead of learned from batches: each operation on each
-device over many sizes, transfers apart."""
+device that takes it, over many sizes, transfers apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 from typing import TypeAlias, get_args
 
 from penstock.devices.calibration import CalibratedLine, Calibration, Machine
-from penstock.devices.components import TO_CPU, TO_GPU, operation_part
+from penstock.devices.components import GPU_REFUSES, TO_CPU, TO_GPU, operation_part
 from penstock.devices.measure import OperationTiming
 from penstock.devices.measure import measure as measure_once
 from penstock.fit.measured_line import measured_line
@@ -34,7 +34,7 @@ def calibrated(
     heard: Callable[[OperationTiming], None] = lambda timing: None,
 ) -> Calibration:
     """The calibration of this machine, which is of the kind `machine`; `heard` gets the median run
-    of each operation, device and size as it is made."""
+    of each operation, device and size as it is made. What a GPU refuses has no costs there."""
     points: Points = defaultdict(list)
     for timing in _timings(machine, tuple(sizes), measure):
         heard(timing)
@@ -48,8 +48,9 @@ def calibrated(
 def _timings(
     machine: Machine, sizes: tuple[int, ...], measure: Measure
 ) -> Iterator[OperationTiming]:
-    devices: tuple[Device, ...] = ("cpu", "gpu") if machine.gpu is not None else ("cpu",)
     for kind in KINDS:
+        has_gpu = machine.gpu is not None and kind not in GPU_REFUSES
+        devices: tuple[Device, ...] = ("cpu", "gpu") if has_gpu else ("cpu",)
         for size in sizes:
             rows = max(size // ROW_BYTES.get(kind, ROW_BYTES_USUAL), 1)
             for device in devices:

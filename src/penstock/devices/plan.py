@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from penstock.devices.components import GPU_REFUSES, device_taken
 from penstock.devices.costs import Ms, QueryCosts, StageSize, stage_size
 from penstock.devices.mapping import OperationDevice, gpu_absence
 from penstock.devices.policies import lmstream, one_device, static
@@ -26,6 +27,7 @@ from penstock.model.device_plans import (
     BatchToPlan,
     Device,
     DeviceChoice,
+    OperationKind,
     PathName,
     PipelineBody,
     PlannedOperation,
@@ -77,6 +79,10 @@ def pipeline_problem(pipeline: PipelineBody) -> str | None:
             f"{wanted}, and it has no part that can run there: its operations were left to "
             "Spark; see the notes of its plan, or set auto"
         )
+    refused = GPU_REFUSES.intersection(each.kind for each in pipeline.operations)
+    if refused:
+        kinds = ", ".join(sorted(refused))
+        return f"{wanted}, and a GPU does not take {kinds}, which stays on the CPU; set auto"
     absence = gpu_absence(pipeline.machines)
     if absence is not None:
         return f"{wanted}, and {absence}; give every machine one, or set auto"
@@ -130,7 +136,8 @@ class Planning(msgspec.Struct, frozen=True):
         return time if is_measured else time.times(self.shipped_factor)
 
     def on_one_device(self, device: Device) -> PlannedWay:
-        return self.columnar([device] * len(self.costs.kinds))
+        """The columnar path with all on one device, but for what that does not take."""
+        return self.columnar([device_taken(kind, device) for kind in self.costs.kinds])
 
     def ways(self) -> dict[Way, PlannedWay]:
         """All ways that `ours` chooses from, and those that it may probe; for `ours-columnar` only
@@ -142,7 +149,7 @@ class Planning(msgspec.Struct, frozen=True):
         if "columnar" in self.pipeline.paths:
             ways.append(self.columnar(cheapest_split(self.table)))
             ways.append(self.on_one_device("cpu"))
-            if self.absence is None:
+            if self.absence is None and not GPU_REFUSES.intersection(self.costs.kinds):
                 ways.append(self.on_one_device("gpu"))
         return {planned.way: planned for planned in ways}
 
@@ -150,7 +157,8 @@ class Planning(msgspec.Struct, frozen=True):
         """The way of a policy other than ours: columnar wherever the query can, else panes."""
         if "columnar" not in self.pipeline.paths:
             return self.through_spark("panes" if "panes" in self.pipeline.paths else "spark")
-        mapped = self._devices_by_policy(inflection_bytes)
+        wanted = self._devices_by_policy(inflection_bytes)
+        mapped = list(map(_taken, self.costs.kinds, wanted))
         return self.columnar([each.device for each in mapped], [each.reason for each in mapped])
 
     def _devices_by_policy(self, inflection_bytes: float) -> tuple[OperationDevice, ...]:
@@ -282,7 +290,19 @@ def _reasons(planning: Planning, planned: PlannedWay) -> tuple[str, ...]:
         return (planning.absence,) * len(planned.devices)
     if planned.reasons:
         return planned.reasons
-    return tuple(each.reason for each in map_devices(planning.table, planned.devices))
+    mapped = map_devices(planning.table, planned.devices)
+    return tuple(
+        f"{each.reason}; the gpu does not take {kind}" if kind in GPU_REFUSES else each.reason
+        for kind, each in zip(planning.costs.kinds, mapped, strict=False)  # other paths map none
+    )
+
+
+def _taken(kind: OperationKind, mapped: OperationDevice) -> OperationDevice:
+    """The device that a policy names for an operation; the CPU for what that does not take."""
+    device = device_taken(kind, mapped.device)
+    if device == mapped.device:
+        return mapped
+    return OperationDevice(device, f"the {mapped.device} does not take {kind}; {mapped.reason}")
 
 
 def _way(devices: Sequence[Device]) -> Way:

@@ -187,9 +187,31 @@ class ExplainedPlan(msgspec.Struct, frozen=True):
     rows: int
     bytes_by_task: tuple[int, ...]
     operations: tuple[ExplainedOperation, ...]
+    cores: int = 1
     expected_ms: float | None = None
     measured_ms: float | None = None
     ran_path: PathName | None = None
+
+
+class KnownCost(msgspec.Struct, frozen=True):
+    """The cost of a part for a task, for each MB of the pipeline's input; not measured: shipped."""
+
+    fixed_ms: float
+    ms_per_mb: float
+    is_measured: bool
+
+
+class KnownCosts(msgspec.Struct, frozen=True):
+    """The costs of a query where it runs, without a GPU: of each operation on the CPU, of the way
+    to a worker, of the paths through Spark. `shares` are the bytes that go into each operation
+    against those of the batch, at the end those that come out; `machines` is how many there are."""
+
+    operations: tuple[KnownCost, ...]
+    worker: KnownCost
+    paths: dict[PathName, KnownCost]
+    shares: tuple[float, ...]
+    machines: int = 1
+    gpu_workers: int = 1
 
 
 class QueryDevices(msgspec.Struct, frozen=True):
@@ -212,6 +234,7 @@ class QueryDevices(msgspec.Struct, frozen=True):
     inflection_bytes: float | None = None
     tuned_bytes: float | None = None
     notes: tuple[str, ...] = ()
+    costs: KnownCosts | None = None
 
 
 # Between the stages of the server

@@ -12,9 +12,9 @@ from penstock.cli.calibrate import calibrate
 from penstock.devices import gpu
 from penstock.devices.calibration import Machine
 from penstock.devices.calibration_files import CalibrationFiles, read_calibration
-from penstock.devices.components import DEFAULT_LINES
+from penstock.devices.components import DEFAULT_LINES, GPU_REFUSES
 from penstock.devices.gpu import execution
-from penstock.devices.measure import OperationTiming, measure
+from penstock.devices.measure import OperationTiming, gpu_refusal, measure
 from penstock.devices.measured_calibration import KINDS, SIZES, calibrated
 from penstock.devices.this_machine import this_machine
 from penstock.fit.measured_line import measured_line
@@ -69,15 +69,20 @@ def invented(device: Device, kind: OperationKind, rows: int) -> OperationTiming:
 def test_a_calibration_has_every_operation_and_the_transfers_apart(tmp_path: Path) -> None:
     heard: list[OperationTiming] = []
     made = calibrated(WITH_GPU, measure=invented, heard=heard.append)
-    operations = {f"{kind}@{device}" for kind in KINDS for device in ("cpu", "gpu")}
+    taken = [kind for kind in KINDS if kind not in GPU_REFUSES]
+    operations = {*(f"{kind}@cpu" for kind in KINDS), *(f"{kind}@gpu" for kind in taken)}
     assert made.costs.keys() == {*operations, "to_gpu", "to_cpu"} < DEFAULT_LINES.keys()
     assert made.costs["sort@cpu"].ms_per_mb == pytest.approx(1.0)
     assert made.costs["sort@gpu"].fixed_ms == pytest.approx(0.4)
     assert made.costs["to_gpu"].ms_per_mb == pytest.approx(0.1)
-    assert len(heard) == len(SIZES) * len(KINDS) * 2
+    assert len(heard) == len(SIZES) * (len(KINDS) + len(taken))
     files = CalibrationFiles(tmp_path)
     files.save(made)
     assert files.load(WITH_GPU) == made
+
+
+def test_kinds_that_no_gpu_takes_are_known() -> None:
+    assert {kind for kind in KINDS if gpu_refusal(kind) is not None} == GPU_REFUSES
 
 
 def test_a_machine_without_a_gpu_is_calibrated_for_its_cpu() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.devices.components import DEFAULT_LINES
 from penstock.devices.costs import StageSize, inflection_bytes, stage_size
+from penstock.devices.explain import pipeline_inflection
 from penstock.devices.plan import (
     UNMEASURED_FACTOR,
     Planning,
@@ -174,16 +176,41 @@ def test_a_forced_gpu_without_one_is_refused_in_a_sentence() -> None:
 def test_other_policies_run_on_the_columnar_path(
     policy: PlanPolicy, size: int, devices: list[str]
 ) -> None:
-    pipeline = pipeline_of("parse", "filter", "sort", policy=policy)
+    pipeline = pipeline_of("sort", "filter", "sort", policy=policy)
     planning = Planning.of(pipeline, batch_of(1, size, size), costs_of(pipeline, DEFAULT_LINES))
     plan = policy_plan(planning, 150 * KB)
     assert (plan.path, devices_of(plan), plan.policy) == ("columnar", devices, policy)
-    without = pipeline_of("parse", policy=policy, machines=(CPU_MACHINE,))
+    without = pipeline_of("sort", policy=policy, machines=(CPU_MACHINE,))
     planning = Planning.of(without, batch_of(1, size), costs_of(without, DEFAULT_LINES))
     assert devices_of(policy_plan(planning, 150 * KB)) == ["cpu"]
     outside = pipeline_of(policy=policy, paths=("spark", "panes"))
     planning = Planning.of(outside, batch_of(1, size), costs_of(outside, DEFAULT_LINES))
     assert policy_plan(planning, 150 * KB).path == "panes"
+
+
+FAST_GPU = {f"{kind}@gpu": Line(1e-6, 1e-12) for kind in ("parse", "sort")}
+
+
+@pytest.mark.parametrize("policy", ["ours", "lmstream", "static", "all-gpu"])
+def test_what_a_gpu_does_not_take_is_never_planned_for_it(policy: PlanPolicy) -> None:
+    """By a calibration that says it would be free there."""
+    pipeline = pipeline_of("parse", "sort", policy=policy, paths=("columnar",))
+    costs = costs_of(pipeline, {**DEFAULT_LINES, **FAST_GPU})
+    planning = Planning.of(pipeline, batch_of(1, 50 * MB), costs)
+    plan = (
+        our_plan(planning, planning.ways(), None)
+        if policy == "ours"
+        else policy_plan(planning, 150 * KB)
+    )
+    assert devices_of(plan) == ["cpu", "gpu"]
+    assert plan.expected_ms is not None
+    assert math.isfinite(plan.expected_ms)
+    assert "gpu does not take parse" in plan.operations[0].reason
+    assert "gpu" not in planning.ways()
+    assert pipeline_inflection(costs) is None
+    problem = pipeline_problem(pipeline_of("parse", "sort", devices="gpu"))
+    assert problem is not None
+    assert "a GPU does not take parse" in problem
 
 
 def test_ours_can_be_held_to_the_columnar_path_where_there_is_one() -> None:

@@ -28,6 +28,12 @@ def test_expansion_keeps_the_copies_of_a_row_together() -> None:
     assert listed(expand(projections, table)) == [(1, "a"), (11, None), (2, None), (12, None)]
 
 
+@pytest.mark.parametrize(("values", "count"), [([], 3), ([2, 1], 0)])
+def test_the_first_rows_may_be_none(values: list[int], count: int) -> None:
+    answer = top((SortKey(column(0)),), count, rows([("int", values)]))
+    assert (answer.count, listed(answer)) == (0, [])
+
+
 @given(
     st.lists(st.one_of(st.none(), st.integers(-(10**6), 10**6)), max_size=20),
     *(st.integers(2, 7), st.integers(1, 50), st.integers(-60, 60)),

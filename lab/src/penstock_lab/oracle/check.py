@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import duckdb
 import pyarrow as pa
 
 from penstock.client import Client
-from penstock.errors import BadCall
+from penstock.errors import BadCall, Bug
 from penstock_lab.oracle.answers import expected, truth
 from penstock_lab.oracle.committed import Committed
 from penstock_lab.oracle.compare import (
@@ -88,7 +89,8 @@ def check(
     ysb. The stages must have read their inputs from the earliest position on, and nothing else may
     have written to their outputs. May be called while they run: what was committed when each
     stage's markers were read is compared. With `has_ended` the stages have worked off their inputs
-    and stopped: rows that no batch has read, or that lie past the last marker, differ too.
+    and stopped: rows that no batch has read, or that lie past the last marker, differ too. Bug
+    where DuckDB itself fails: then nothing is known of the answers.
     """
     missing = [stage.name for stage in query.stages if stage.name not in ids]
     if missing:
@@ -112,6 +114,13 @@ def check(
                 checked.add(name, _compare_ends(client, committed))
         if len(past) == 2 and not checked.different:
             _check_chain(query, past[0], past[1], streams or {}, checked)
+    except duckdb.Error as error:
+        sentence = str(error).partition("\n")[0]
+        raise Bug(
+            f"the answers of {query.name} were not checked, because DuckDB {duckdb.__version__} "
+            f"failed: {sentence}",
+            code="oracle_failed",
+        ) from error
     finally:
         for committed in past:
             committed.close()

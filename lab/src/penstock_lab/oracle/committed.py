@@ -1,6 +1,6 @@
 """Tables of what a stage has read and written, batch by batch, that DuckDB can be asked about.
 
-Every input is a view of its stream's name: its rows up to the last committed batch, with `_batch`,
+Every input is a table of its stream's name: its rows up to the last committed batch, with `_batch`,
 the batch that read them, and `_late_us`, the event time by which Spark dropped rows in that batch.
 The output is `written`, with `_batch` and `_row`, its place in reading order. `batches` lists the
 batches with their watermarks. Times are whole microseconds since the epoch.
@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from penstock.client import Client
@@ -37,14 +38,14 @@ class Committed:
         # Timestamps are compared as numbers; nothing here may depend on the machine's zone.
         self.base.execute("set timezone = 'UTC'")
         self._markers = client.markers(query)
-        for name in stage.reads:
-            rows = self._read(client, name, streams.get(name, name))
+        reads = {name: self._read(client, name, streams.get(name, name)) for name in stage.reads}
+        for name, rows in reads.items():
             self.base.register(f"read_{name}", rows)
         self.base.register("written", self._wrote(client, streams.get(stage.name, stage.name)))
         for name, table in tables.items():
             self.base.register(name, plain(table))
         self.batches = self._progress()
-        self._show()
+        self._show(reads)
 
     def close(self) -> None:
         self.base.close()
@@ -91,17 +92,18 @@ class Committed:
         marked = [Marked(m["batch"], m["lsn"], m["instance"]) for m in self._markers]
         return progress(marked, self.stage.watermarks, newest)
 
-    def _show(self) -> None:
+    def _show(self, reads: Mapping[str, pa.Table]) -> None:
         columns = {
             name: pa.array([getattr(progress, name) for progress in self.batches], pa.int64())
             for name in Progress._fields
         }
         self.base.register("batches", pa.table(columns))
-        for name in self.stage.reads:
-            self.base.execute(
-                f"create view {name} as select r.*, b.late_us as _late_us "
-                f"from read_{name} r join batches b on r._batch = b.batch"
-            )
+        for name, rows in reads.items():
+            # Not joined in DuckDB: what unnests the rows of a small join fails in version 2.0.0, in
+            # a cache of dictionaries, once record batches are small.
+            places = pc.index_in(rows["_batch"], value_set=columns["batch"])
+            late_us = pc.take(columns["late_us"], places)
+            self.base.register(name, rows.append_column("_late_us", late_us))
         # The batch that closes what ends at a time; null while none has.
         self.base.execute(
             "create macro closed_in(end_us) as "

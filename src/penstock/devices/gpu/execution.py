@@ -29,6 +29,7 @@ from penstock.devices.pipeline import (
     after,
 )
 from penstock.devices.pipeline import execute as execute_on_cpu
+from penstock.errors import BadCall
 
 GPU = "gpu"
 PART_ROWS_MIN = 4_096
@@ -53,11 +54,11 @@ def execute(
     pipeline: Pipeline, rows: Rows, clock: Clock = SYSTEM_CLOCK, gpu: Gpu = HERE
 ) -> tuple[Rows, Report]:
     """The rows that a pipeline makes of these, and its report; DeviceRefused if the GPU cannot be
-    had, or not all of it fits even in parts."""
+    had, or not all of it fits even in parts. BadCall if it is insisted on and refuses a step."""
     refused = refusals(pipeline, [column.type for column in rows.columns])
+    if pipeline.must_not_fall_back:
+        _check_all_taken(pipeline.steps, refused)
     if all(sentence is not None for sentence in refused):
-        if refused and pipeline.must_not_fall_back:
-            raise DeviceRefused("absent", f"a GPU takes none of these steps: {refused[0]}")
         result, report = execute_on_cpu(pipeline, rows, clock)
         return result, _with_devices(report, [CPU] * len(refused))
     with gpu.used(pipeline.gpu_workers) as backend:
@@ -76,6 +77,18 @@ def execute(
                 rows, report = part.rows, _report(part, rows.count)
             reports.append(report)
     return rows, _with_devices(_joined(reports, taken), devices)
+
+
+def _check_all_taken(steps: Sequence[Step], refused: Sequence[str | None]) -> None:
+    for place, (step, sentence) in enumerate(zip(steps, refused, strict=True), 1):
+        if sentence is not None:
+            name = step.__struct_config__.tag
+            raise BadCall(
+                f"the gpu is insisted on (spark.penstock.devices) and does not take {name}, step "
+                f"{place} of {len(steps)}: {sentence}, which stays on the CPU; set it to auto, "
+                "panes or cpu",
+                code="no_device",
+            )
 
 
 def in_parts(

@@ -36,8 +36,8 @@ def sort(keys: tuple[SortKey, ...], rows: Rows) -> Rows:
 def top(keys: tuple[SortKey, ...], count: int, rows: Rows) -> Rows:
     """The first so many rows of the order."""
     first = min(count, rows.count)
-    if not rows.count:
-        return rows  # Arrow 25 selects nothing of no rows with an error
+    if not first:
+        return rows.taken(pa.array([], pa.int64()))  # Arrow 25 selects nothing with an error
     by = _sort_columns(keys, rows)
     # Every row has its place among the keys, so that there are no ties to be unstable about.
     return rows.taken(pc.select_k_unstable(by.columns, first, sort_keys=by.directions))

@@ -9,14 +9,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
-from penstock.devices.costs import NO_TIME, Ms, QueryCosts, StageSize
+from penstock.devices.components import device_taken
+from penstock.devices.costs import NO_TIME, Ms, StageSize
 from penstock.devices.mapping import OperationDevice
-from penstock.model.device_plans import Device
+from penstock.fit.line import Line
+from penstock.model.device_plans import Device, OperationKind
 
 NEVER = Ms(math.inf, math.inf)
+
+
+class SplitCosts(Protocol):
+    """The costs that splits are reckoned with; `QueryCosts` are those of a query."""
+
+    @property
+    def kinds(self) -> tuple[OperationKind, ...]: ...
+    def operation(self, index: int, device: Device) -> Line: ...
+    def is_operation_measured(self, index: int, device: Device) -> bool: ...
+    def share(self, index: int) -> float: ...
+    def transfer(self, device: Device) -> Line: ...
 
 
 class SplitTable(msgspec.Struct, frozen=True):
@@ -38,12 +52,14 @@ class SplitTable(msgspec.Struct, frozen=True):
 
 
 def split_table(
-    costs: QueryCosts, size: StageSize, *, has_gpu: bool, shipped_factor: float = 1.0
+    costs: SplitCosts, size: StageSize, *, has_gpu: bool, shipped_factor: float = 1.0
 ) -> SplitTable:
     """The times of a batch's stage by what its query has learned. Those of operations that were not
-    measured are by the costs we ship, times a factor."""
+    measured are by the costs we ship, times a factor. A GPU never runs what it refuses."""
 
     def operation(index: int, device: Device) -> Ms:
+        if device_taken(costs.kinds[index], device) != device:
+            return NEVER
         time = size.time(costs.operation(index, device), 1.0, device)
         is_measured = costs.is_operation_measured(index, device)
         return time if is_measured else time.times(shipped_factor)
