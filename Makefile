@@ -32,7 +32,7 @@ fast: $(READY)
 
 # Every test that kills a driver starts several: with their classes laid out they take half as long.
 archive: env
-	PYTHONPATH=tests $(BIN)/python tests/support/spark/make_class_archive.py
+	$(BIN)/penstock archive --folder build/classes
 
 jar: $(READY) ## the Spark plug-in; does nothing when its sources are unchanged
 	$(BIN)/python jvm/build.py

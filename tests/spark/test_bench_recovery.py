@@ -12,11 +12,11 @@ from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.run import run
 from penstock_lab.measure.recoveries import DRIVER_WARM, SERVER
 from penstock_lab.suites.recovery import SUITE
-from penstock_lab.suites.recovery.cells import OURS, plan_of
+from penstock_lab.suites.recovery.cells import BARE, plan_of
 
 SMALL = msgspec.structs.replace(
     plan_of(quick=True, kills=(DRIVER_WARM, SERVER)),
-    systems=(OURS,),
+    systems=(BARE,),
     repeats=1,
     rate=300,
     batches_between=3,

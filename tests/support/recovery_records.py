@@ -12,7 +12,7 @@ def recovery_names() -> set[str]:
     """Names of the figures of a quick plan: every system after every kill that it is given."""
     plan = plan_of(quick=True)
     records = [
-        Recovered(system, 0, dict.fromkeys(plan.local_kills, 6_000.0), 50)
+        Recovered(system, 0, dict.fromkeys(plan.local_kills_of(system), 6_000.0), 50)
         for system in plan.systems
     ]
     records += [Recovered(system, 0, {EXECUTOR: 6_000.0}, 50) for system in plan.clustered]

@@ -25,7 +25,7 @@ from penstock.spark.jar import find_jar
     help="A setting of the job in question, as spark-submit takes it.",
 )
 def doctor(only_jar: bool, job_settings: tuple[str, ...], **server: Any) -> int:
-    """Check Python, Java, PySpark, the plug-in's jar, Spark's settings, loopback and the server.
+    """Check Python, Java, PySpark, the plug-in's jar, settings, classes, loopback and the server.
 
     Each line says what was found, or what to do. PySpark is optional: a machine that runs the log
     needs neither it nor Java. Exits with 1 if anything is missing. With --jar
@@ -43,6 +43,7 @@ def doctor(only_jar: bool, job_settings: tuple[str, ...], **server: Any) -> int:
         "pyspark": requirements.check_pyspark,
         "plug-in": requirements.check_jar,
         "switches": lambda: requirements.check_switches(job_conf),
+        "classes": requirements.check_class_archive,
         "loopback": requirements.check_loopback,
         "server": lambda: requirements.check_server(**server),
     }

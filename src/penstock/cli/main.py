@@ -31,6 +31,11 @@ COMMANDS = {
         "calibrate",
         "Measure what operations cost on this machine.",
     ),
+    "archive": (
+        "penstock.cli.archive",
+        "archive",
+        "Lay out Spark's classes once: drivers start sooner.",
+    ),
     "drain": ("penstock.cli.drain", "drain", "Copy a query's checkpoint out of the log."),
     "backup": ("penstock.cli.backup", "backup", "Copy the log of a running server."),
     "restore": ("penstock.cli.backup", "restore", "Make a data folder from a backup."),

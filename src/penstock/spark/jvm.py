@@ -46,6 +46,15 @@ def launch(settings: Mapping[str, str]) -> None:
     SparkContext._ensure_initialized(conf=conf)
 
 
+def end(timeout_s: float = 300.0) -> None:
+    """End the JVM that this process has started, and wait until it is gone."""
+    gateway: Any = SparkContext._gateway
+    process = gateway.proc
+    # A JVM of PySpark's ends with the pipe from the process that has started it.
+    process.stdin.close()
+    process.wait(timeout_s)
+
+
 def loaded_version() -> str | None:
     """The version of the plug-in in the running JVM; None when its class cannot be found."""
     launch({})

@@ -20,6 +20,7 @@ from penstock.client import Client
 from penstock.client.address import find, read_token
 from penstock.errors import BadCall, PenstockError
 from penstock.settings.switches import SWITCHES, unmade_switches
+from penstock.spark.class_archive import FOLDER_VARIABLE, archive_path, archives_folder
 from penstock.spark.installed import has_pyspark
 from penstock.spark.jar import SPARK_LINE, find_jar, our_version, spark_version
 from penstock.spark.spark_conf import defaults, has_our_commit, local_cores, makes_switches
@@ -104,6 +105,19 @@ def check_switches(
         if switch.name in unmade
     ]
     return "the settings keep batches longer: " + "; ".join(slower)
+
+
+def check_class_archive(environ: Mapping[str, str] = os.environ) -> str:
+    """Whether drivers here start with an archive of Spark's classes. Never a failure."""
+    if not has_pyspark():
+        return "not looked for: only Spark has use for them"
+    folder = archives_folder(environ)
+    if folder is None:
+        return f"no archive of them is used, as {FOLDER_VARIABLE} is empty"
+    archive = archive_path(folder, environ)
+    if archive.exists():
+        return f"drivers that penstock.session starts have them laid out ({archive})"
+    return "not laid out; 'penstock archive', once, has drivers at work sooner"
 
 
 def check_loopback() -> str:

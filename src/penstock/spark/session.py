@@ -17,8 +17,9 @@ from penstock.errors import BadCall, TryAgain
 from penstock.observe.batch_ledger import BatchSteps, ledgers
 from penstock.observe.plan_notes import PlanNote, notes_in
 from penstock.settings import plugin
-from penstock.settings.switches import switches_for
+from penstock.settings.switches import COLLECTOR_KEY, switches_for
 from penstock.spark import server_process
+from penstock.spark.class_archive import archive_options
 from penstock.spark.installed import need_pyspark
 from penstock.spark.jar import find_jar
 from penstock.spark.scheduling import schedule_settings
@@ -164,6 +165,9 @@ def _attach(
             has_our_commit=has_our_commit(user_conf),
             environ=os.environ,
         )
+    if is_session and not jvm.is_running() and (archive := archive_options(user_conf)):
+        java_options = settings.get(COLLECTOR_KEY) or user_conf.get(COLLECTOR_KEY, "")
+        settings[COLLECTOR_KEY] = f"{java_options} {archive}".strip()
     if cores is not None:
         settings["spark.sql.shuffle.partitions"] = str(cores)
     settings["spark.ui.showConsoleProgress"] = "false"

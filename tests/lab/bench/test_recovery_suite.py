@@ -18,9 +18,9 @@ from penstock_lab.experiment.run import run
 from penstock_lab.experiment.suite import Suite
 from penstock_lab.measure.recoveries import EXECUTOR, Recovered, RecoverySystem
 from penstock_lab.suites import recovery
-from penstock_lab.suites.recovery.cells import IN_LOG, OURS, SPARK, Plan, plan_of
+from penstock_lab.suites.recovery.cells import BARE, IN_LOG, OURS, SPARK, Plan, plan_of
 
-TIMES = {SPARK: 9_000.0, OURS: 6_000.0, IN_LOG: 7_000.0}
+TIMES = {SPARK: 9_000.0, OURS: 6_000.0, IN_LOG: 7_000.0, BARE: 8_000.0}
 PLAN = plan_of(quick=True)
 
 
@@ -35,6 +35,7 @@ def suite_with(order: list[str], wrong: str = "", failing: str = "") -> Suite[Pl
         room: FilledRoom,
         state: FilledState,
         folder: Path,
+        archives: Path,
         repeat: int,
         kills: tuple[str, ...],
     ) -> Recovered:
@@ -48,7 +49,17 @@ def suite_with(order: list[str], wrong: str = "", failing: str = "") -> Suite[Pl
     def entering(folder: Path) -> contextlib.AbstractContextManager[FilledRoom]:
         return contextlib.nullcontext(FilledRoom(folder))
 
-    runs = partial(recovery.runs.runs, filling=filled, running=running, entering=entering)
+    def archiving(folder: Path) -> Path:
+        order.append("archive")
+        return folder
+
+    runs = partial(
+        recovery.runs.runs,
+        filling=filled,
+        running=running,
+        entering=entering,
+        archiving=archiving,
+    )
     return dataclasses.replace(recovery.SUITE, runs=runs, require=lambda plan: None)
 
 
@@ -63,15 +74,17 @@ def reported(suite: Suite[Plan, Recovered], folder: Path) -> tuple[bool, dict[st
 def test_systems_take_turns_and_the_cluster_comes_last_in_a_repeat(tmp_path: Path) -> None:
     order: list[str] = []
     reported(suite_with(order), tmp_path)
-    assert order[:5] == [
+    assert order[:7] == [
+        "archive",
         "0 spark driver.cold",
         "0 penstock driver.cold",
         "0 penstock-log driver.cold",
+        "0 penstock-bare driver.cold",
         "0 spark executor",
         "0 penstock executor",
     ]
-    assert order[5] == "1 penstock driver.cold", "who goes first changes"
-    assert len(order) == 5 * PLAN.repeats
+    assert order[7] == "1 penstock driver.cold", "who goes first changes"
+    assert len(order) == 1 + 6 * PLAN.repeats
 
 
 def test_figures_have_the_names_that_scripts_read(tmp_path: Path) -> None:
@@ -81,6 +94,8 @@ def test_figures_have_the_names_that_scripts_read(tmp_path: Path) -> None:
     assert figures["executor.ms_p50"] == 6_001
     assert figures["headline.vs_spark"] == round(9_001 / 6_001, 3)
     assert figures["penstock-log.driver.warm.ms"] == 7_001
+    assert figures["headline.archive_gives"] == round(8_001 / 6_001, 3)
+    assert "penstock-bare.server.ms" not in figures, "it starts as ours does"
     assert "penstock-log.executor.ms" not in figures
     assert "headline.vs_spark" in shown
 

@@ -1,55 +1,38 @@
-"""An archive of Spark's classes as Java keeps them in memory: a JVM with it starts twice as fast.
+"""Every JVM that tests start has an archive of Spark's classes, where `make archive` has made one.
 
-`make_class_archive.py` makes it. It gives nothing but time: Java leaves out an archive that does
-not fit, and tests run without one, too.
+It gives nothing but time: Java leaves out an archive that does not fit, and tests run without one.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
-import shutil
 from collections.abc import MutableMapping
-from pathlib import Path
 
+from penstock.spark.class_archive import QUIETLY, archive_path
+from penstock.spark.installed import has_pyspark
 from support.servers.processes import SHORT_RUN
 from support.sources import ROOT
 
 FOLDER = ROOT / "build" / "classes"
-# Spark hands these to what it starts. Java would print what variables of its own tell it.
+# Spark hands these to what it starts.
 DRIVERS = "SPARK_SUBMIT_OPTS"
 DAEMONS = "SPARK_DAEMON_JAVA_OPTS"
-QUIETLY = "-Xlog:cds*=off"
-
-
-def archive() -> Path:
-    """Where it is, or would be: another Java, another Spark or other jars have another."""
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
-    # Found without importing it, which takes longer than many a test.
-    spec = importlib.util.find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    jars = sorted((Path(spec.origin).parent / "jars").glob("*.jar"))
-    sizes = [f"{jar} {jar.stat().st_mtime_ns} {jar.stat().st_size}" for jar in jars]
-    told = " ".join([str(java.resolve()), *sizes])
-    return FOLDER / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
 
 
 def options() -> str:
-    """What makes a JVM with Spark's jars quick to start, with the archive if there is one."""
-    found = archive()
-    return f"{SHORT_RUN} -XX:SharedArchiveFile={found} {QUIETLY}" if found.exists() else SHORT_RUN
+    """Options of a JVM for short runs, with the archive if there is one."""
+    archive = archive_path(FOLDER)
+    if not archive.exists():
+        return SHORT_RUN
+    return f"{SHORT_RUN} -XX:SharedArchiveFile={archive} {QUIETLY}"
 
 
 def use(environment: MutableMapping[str, str]) -> None:
     """Let every driver, master and worker that is started with this environment start quickly."""
-    if importlib.util.find_spec("pyspark") is None:
+    if not has_pyspark():
         return  # Tests of what needs no Spark run without it.
-    told = options()
+    added = options()
     for name in (DRIVERS, DAEMONS):
         before = environment.get(name, "")
         # The workers of a run have it from the process that starts them.
-        if told not in before:
-            environment[name] = f"{before} {told}".strip()
+        if added not in before:
+            environment[name] = f"{before} {added}".strip()

@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.client.address import CA_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE, Address
 from penstock.errors import TryAgain
+from penstock.spark.class_archive import FOLDER_VARIABLE
 from penstock_lab.experiment.driver_commands import Answer, Command, Setup
 from penstock_lab.processes import Child
 from penstock_lab.workloads.load import Load
@@ -19,15 +20,24 @@ READY_TIMEOUT_S = 120.0
 
 
 class Engine(Child):
-    """A Spark process that takes commands; `module` is what it runs."""
+    """A Spark process that takes commands; `module` is what it runs.
+
+    Its JVM starts with the archive of classes in `archives`; None: without one.
+    """
 
     def __init__(
-        self, setup: Setup, address: Address | None, module: str = "penstock_lab.experiment.driver"
+        self,
+        setup: Setup,
+        address: Address | None,
+        module: str = "penstock_lab.experiment.driver",
+        archives: Path | None = None,
     ) -> None:
         command = (module, msgspec.json.encode(setup).decode("utf-8"))
         log = Path(setup.log)
         # State and shuffles are on the disk that is measured, and go when the run's folder does.
         env = {**_address_variables(address), "SPARK_LOCAL_DIRS": str(log.parent / "spark")}
+        # Systems that are compared start alike, unless it is starts that are compared.
+        env[FOLDER_VARIABLE] = str(archives or "")
         super().__init__(f"Spark ({setup.system})", command, log, env)
 
     def wait_ready(self) -> None:

@@ -53,6 +53,10 @@ class RecoverySystem(msgspec.Struct, frozen=True):
     system: str
     words: str
     conf: dict[str, str] = {}
+    has_archive: bool = False
+    """Whether its drivers start with an archive of Spark's classes."""
+    filled_as: str | None = None
+    """The system whose filled state it goes on from; None: its own."""
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -95,9 +99,11 @@ class RecoveryRun:
         filled: FilledState,
         terms: RecoveryTerms,
         folder: Path,
+        archives: Path | None = None,
         check: Check = with_oracle,
     ) -> None:
         self._system = system
+        self._archives = archives if system.has_archive else None
         self._room = room
         self._filled = filled
         self._terms = terms
@@ -192,7 +198,7 @@ class RecoveryRun:
         log = str(self._folder / "spark.log")
         master = None if cluster is None else cluster.url
         setup = Setup(self._system.system, self._terms.cores, log, conf, True, master)
-        engine = Engine(setup, self._room.server.address)
+        engine = Engine(setup, self._room.server.address, archives=self._archives)
         engine.wait_ready()
         return engine
 

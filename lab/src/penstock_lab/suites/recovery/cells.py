@@ -18,18 +18,25 @@ from penstock_lab.measure.recoveries import (
 )
 
 QUERY = "q18"
-SPARK, OURS, IN_LOG = "spark", "penstock", "penstock-log"
+SPARK, OURS, IN_LOG, BARE = "spark", "penstock", "penstock-log", "penstock-bare"
 SYSTEMS = {
     system.name: system
     for system in (
         RecoverySystem(SPARK, "tuned", "Spark's own commit, over the same log"),
-        RecoverySystem(OURS, "penstock", "ours, snapshots in the checkpoint location"),
+        RecoverySystem(
+            OURS,
+            "penstock",
+            "ours, snapshots in the checkpoint location, drivers with an archive of classes",
+            has_archive=True,
+        ),
         RecoverySystem(
             IN_LOG,
             "penstock",
             "ours, snapshots in the log too",
             {"spark.penstock.commit.snapshots": "log"},
+            has_archive=True,
         ),
+        RecoverySystem(BARE, "penstock", "ours without that archive", filled_as=OURS),
     )
 }
 KILLS = (*LOCAL_KILLS, EXECUTOR)
@@ -40,7 +47,7 @@ WORDS = {
     EXECUTOR: "one of two executors",
 }
 # Seconds on quiet cores.
-LOCAL_S, CLUSTER_S, FILL_S = 65.0, 60.0, 35.0
+LOCAL_S, CLUSTER_S, FILL_S, ARCHIVE_S = 65.0, 60.0, 35.0, 60.0
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -60,20 +67,37 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def clustered(self) -> tuple[str, ...]:
-        """Systems that are run on a cluster: where snapshots are makes no difference there."""
+        """Systems on a cluster: snapshots and how a driver starts make no difference there."""
         names = self.systems if EXECUTOR in self.kills else ()
-        return tuple(name for name in names if name != IN_LOG)
+        return tuple(name for name in names if name not in (IN_LOG, BARE))
+
+    @property
+    def filled(self) -> tuple[str, ...]:
+        """Systems that fill a state; the others go on from that of one of these."""
+        return tuple(name for name in self.systems if self.fill_of(name) == name)
+
+    def fill_of(self, system: str) -> str:
+        """The system whose filled state this one goes on from."""
+        other = SYSTEMS[system].filled_as
+        return other if other in self.systems else system
+
+    def local_kills_of(self, system: str) -> tuple[str, ...]:
+        """Kills on one machine; an archive of classes makes no difference to a server."""
+        return tuple(k for k in self.local_kills if k != SERVER or system != BARE)
 
     @property
     def steps(self) -> int:
-        local = len(self.systems) if self.local_kills else 0
-        return len(self.systems) + self.repeats * (local + len(self.clustered))
+        return len(self.filled) + self.repeats * (self.local_runs + len(self.clustered))
+
+    @property
+    def local_runs(self) -> int:
+        """Runs of a repeat on one machine."""
+        return sum(bool(self.local_kills_of(name)) for name in self.systems)
 
     @property
     def minutes(self) -> float:
-        local = len(self.systems) if self.local_kills else 0
-        runs_s = local * LOCAL_S + len(self.clustered) * CLUSTER_S
-        return (len(self.systems) * FILL_S + self.repeats * runs_s) / 60
+        runs_s = self.local_runs * LOCAL_S + len(self.clustered) * CLUSTER_S
+        return (ARCHIVE_S + len(self.filled) * FILL_S + self.repeats * runs_s) / 60
 
     @property
     def generator(self) -> dict[str, Any]:

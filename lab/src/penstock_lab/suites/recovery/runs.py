@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from penstock.spark.class_archive import make_archive
 from penstock_lab.experiment.driver_commands import Setup
 from penstock_lab.experiment.filled import EVENT_RATE, FilledState
 from penstock_lab.experiment.filled_rig import fill
@@ -30,8 +31,9 @@ FILL_ROWS_MAX = 20_000
 
 Fill: TypeAlias = Callable[[Plan, RecoverySystem, FilledRoom, Path], FilledState]
 Run: TypeAlias = Callable[
-    [Plan, RecoverySystem, FilledRoom, FilledState, Path, int, tuple[str, ...]], Recovered
+    [Plan, RecoverySystem, FilledRoom, FilledState, Path, Path, int, tuple[str, ...]], Recovered
 ]
+Archive: TypeAlias = Callable[[Path], Path]
 Enter: TypeAlias = Callable[[Path], contextlib.AbstractContextManager[FilledRoom]]
 
 
@@ -53,11 +55,12 @@ def recovered(
     room: FilledRoom,
     state: FilledState,
     folder: Path,
+    archives: Path,
     repeat: int,
     kills: tuple[str, ...],
 ) -> Recovered:
     terms = RecoveryTerms(plan.rate, plan.batches_between, generator=plan.generator)
-    return RecoveryRun(system, room, state, terms, folder).run(repeat, kills)
+    return RecoveryRun(system, room, state, terms, folder, archives).run(repeat, kills)
 
 
 def runs(
@@ -67,22 +70,29 @@ def runs(
     filling: Fill = filled,
     running: Run = recovered,
     entering: Enter = FilledRoom,
+    archiving: Archive = make_archive,
 ) -> Steps[Recovered]:
+    archives = folder / "classes"
+    if any(SYSTEMS[name].has_archive for name in plan.systems):
+        tell("laying out Spark's classes")
+        archiving(archives)
     with contextlib.ExitStack() as closing:
         room = closing.enter_context(entering(folder / "room"))
         states = {}
-        for name in plan.systems:
+        for name in plan.filled:
             tell(f"{name}: filling its state")
             states[name] = filling(plan, SYSTEMS[name], room, folder / "saved" / name)
         for repeat in range(plan.repeats):
-            for kills, names in (
-                (plan.local_kills, plan.systems if plan.local_kills else ()),
-                ((EXECUTOR,), plan.clustered),
-            ):
+            for is_local, names in ((True, plan.systems), (False, plan.clustered)):
                 for name in rotated(names, repeat) if names else ():
+                    kills = plan.local_kills_of(name) if is_local else (EXECUTOR,)
+                    if not kills:
+                        continue
+                    system = SYSTEMS[name]
+                    state = states[plan.fill_of(name)]
                     place = folder / f"{name}-{kills[0]}"
                     measure = partial(
-                        running, plan, SYSTEMS[name], room, states[name], place, repeat, kills
+                        running, plan, system, room, state, place, archives, repeat, kills
                     )
                     words = f"{name}: {', '.join(kills)}, {repeat + 1} of {plan.repeats}"
                     yield Step(words, measure)
