@@ -50,6 +50,7 @@ private[checkpoint] object Recovery extends Logging {
       // A thread made by a stream thread inherits its properties, and may start another query.
       metadata <- StreamMetadata.read(new Path(root, "metadata"), conf) if metadata.id == query
     } {
+      Keys.refuseUnknown(conf)
       val settings = new CommitSettings(conf)
       val gateway = Connection.of(conf).map(JvmResources.here.gateways.to)
       val taken = gateway.map(_.queries.takeOver(query, run, RunningQuery.nameOf(query)))
