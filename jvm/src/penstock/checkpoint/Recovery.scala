@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.penstock.{RunningQuery, SinkKind}
 
-import penstock.{BadCall, Clock, Damaged}
+import penstock.{BadCall, Damaged}
 import penstock.checkpoint.location.{StoreName, WholeFile}
 import penstock.client.Gateway
 import penstock.commit.driver.{ReleaseQueue, Snapshots}
@@ -144,7 +144,8 @@ private[checkpoint] object Recovery extends Logging {
       .filter(files.exists)
       .flatMap(files.list(_))
       .map(_.getModificationTime)
-    if (written.exists(_ > Clock.System.wallMs - AliveMs)) Clock.System.sleepMs(GraceMs)
+    val clock = JvmResources.here.clock
+    if (written.exists(_ > clock.wallMs - AliveMs)) clock.sleepMs(GraceMs)
   }
 
   private def bringUp(
