@@ -161,15 +161,15 @@ def layer_of(name: str) -> str | None:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    found = []
+    read_sources = []
     for path in scala_files():
         if path.is_relative_to(SOURCES):
             text = path.read_text(encoding="utf-8")
             package = re.search(r"^package ([\w.]+)$", text, re.MULTILINE)
             assert package is not None, f"{short(path)} names no package"
             code = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', "", text, flags=re.DOTALL)
-            found.append(Source(path, package[1], code))
-    return tuple(found)
+            read_sources.append(Source(path, package[1], code))
+    return tuple(read_sources)
 
 
 def test_a_file_lies_in_the_folder_of_its_package() -> None:

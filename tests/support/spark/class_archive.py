@@ -33,23 +33,23 @@ def archive() -> Path:
     assert spec.origin is not None
     jars = sorted((Path(spec.origin).parent / "jars").glob("*.jar"))
     sizes = [f"{jar} {jar.stat().st_mtime_ns} {jar.stat().st_size}" for jar in jars]
-    told = " ".join([str(java.resolve()), *sizes])
-    return FOLDER / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
+    described = " ".join([str(java.resolve()), *sizes])
+    return FOLDER / f"{hashlib.sha256(described.encode()).hexdigest()[:16]}.jsa"
 
 
 def options() -> str:
     """What makes a JVM with Spark's jars quick to start, with the archive if there is one."""
-    found = archive()
-    return f"{SHORT_RUN} -XX:SharedArchiveFile={found} {QUIETLY}" if found.exists() else SHORT_RUN
+    kept = archive()
+    return f"{SHORT_RUN} -XX:SharedArchiveFile={kept} {QUIETLY}" if kept.exists() else SHORT_RUN
 
 
 def use(environment: MutableMapping[str, str]) -> None:
     """Let every driver, master and worker that is started with this environment start quickly."""
     if importlib.util.find_spec("pyspark") is None:
         return  # Tests of what needs no Spark run without it.
-    told = options()
+    java_options = options()
     for name in (DRIVERS, DAEMONS):
         before = environment.get(name, "")
         # The workers of a run have it from the process that starts them.
-        if told not in before:
-            environment[name] = f"{before} {told}".strip()
+        if java_options not in before:
+            environment[name] = f"{before} {java_options}".strip()
