@@ -19,7 +19,7 @@ class QuerySet:
     """Queries over one generator. Rates and speeds are fixed, so that runs can be compared."""
 
     name: str
-    what: str
+    description: str
     workload: str
     queries: Mapping[str, Callable[..., Query]]
     quick: tuple[str, ...]
