@@ -53,18 +53,18 @@ def jar_path(root: Path = ROOT) -> Path:
 def find_java() -> Path:
     """A `java` of at least JAVA_MIN: JAVA_HOME's, else the one on the path."""
     home = os.environ.get("JAVA_HOME")
-    found = Path(home, "bin", "java") if home else shutil.which("java")
+    java = Path(home, "bin", "java") if home else shutil.which("java")
     remedy = (
         f"install a JDK {JAVA_MIN} or newer (Debian: openjdk-17-jdk-headless) and put it on "
         "PATH, or point JAVA_HOME at it"
     )
-    if not found or not Path(found).exists():
-        raise CannotBuild(f"no java at {found or 'any place on PATH'}; {remedy}")
-    told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
-    number = re.search(r'version "(\d+)', told.stderr + told.stdout)
+    if not java or not Path(java).exists():
+        raise CannotBuild(f"no java at {java or 'any place on PATH'}; {remedy}")
+    version_run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    number = re.search(r'version "(\d+)', version_run.stderr + version_run.stdout)
     if number is None or int(number[1]) < JAVA_MIN:
-        raise CannotBuild(f"{found} is Java {number[1] if number else 'of no version'}; {remedy}")
-    return Path(found)
+        raise CannotBuild(f"{java} is Java {number[1] if number else 'of no version'}; {remedy}")
+    return Path(java)
 
 
 def spark_jars() -> Path:
@@ -166,13 +166,13 @@ def build_suite(root: Path, jar: Path) -> str:
     digest = hashlib.sha256(inputs_hash(root).encode())
     for path in sources:
         digest.update(path.read_bytes())
-    classes, told = root / "build" / "suite", root / "build" / "suite.inputs"
-    if not told.exists() or told.read_text(encoding="utf-8") != digest.hexdigest():
-        told.unlink(missing_ok=True)
+    classes, inputs_file = root / "build" / "suite", root / "build" / "suite.inputs"
+    if not inputs_file.exists() or inputs_file.read_text(encoding="utf-8") != digest.hexdigest():
+        inputs_file.unlink(missing_ok=True)
         shutil.rmtree(classes, ignore_errors=True)
         classes.mkdir(parents=True)
         compile_scala(sources, classes, jar)
-        told.write_text(digest.hexdigest(), encoding="utf-8")
+        inputs_file.write_text(digest.hexdigest(), encoding="utf-8")
     return os.pathsep.join([str(classes), str(jar), f"{spark_jars()}{os.sep}*"])
 
 

@@ -13,7 +13,7 @@ import org.apache.spark.resource.ResourceInformation
 import penstock.Clock
 import penstock.client.Gateways
 import penstock.commit.{Changes, WorkerPools}
-import penstock.commit.channel.{JavaBytes, Message, WhenOther}
+import penstock.commit.channel.{JavaBytes, Message, NotReleasing, WayToDriver, WhenOther}
 import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 
 /** An executor in another JVM than the driver's, as far as it can tell: it counts its messages. */
@@ -25,16 +25,16 @@ final class FarExecutor(driver: ReleaseQueues, open: OpenQuestions) extends Exec
   override val changes = new Changes(clock)
   override val pools = new WorkerPools
   override val localFolder = new LocalFolder
-  override val releases = new ReleaseQueues(_ => (), isHere = false)
-  override val news = new DriverNews(releases, changes)
-  override val steps = new StepTimes(clock, releases)
+  override val toDriver = new WayToDriver(_ => NotReleasing, isHere = false)
+  override val news = new DriverNews(toDriver, changes)
+  override val steps = new StepTimes(clock, toDriver)
   override val questions = new DriverQuestions(this)
   override val heldState = new HeldState(this)
   override val copier = new Copier(this)
   private[commit] override val appender = new Appender(this)
   override val jointAppends = new JointAppends
 
-  releases.executorReady(Channel, Some(ask))
+  toDriver.executorReady(Channel, Some(ask))
 
   override def forgetRun(run: String): Unit = news.forgetRun(run)
 

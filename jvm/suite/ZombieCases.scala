@@ -6,8 +6,7 @@ import org.apache.spark.sql.execution.streaming.state._
 
 import penstock.checkpoint.location.StateFile
 import penstock.commit.PieceDurable
-import penstock.commit.channel.{Durable, MadeDurable}
-import penstock.commit.driver.ReleaseQueues
+import penstock.commit.channel.{Durable, MadeDurable, Writer}
 
 import Checks._
 import Rows._
@@ -107,7 +106,7 @@ object ZombieCases extends Cases {
     rig.faults("late")
     eventually("the first copy is there")(rig.hasVersion(2, ".changelog"))
     // An ack that was on its way when the other attempt began to write.
-    val superseded = PieceDurable(1, StateFile.pieceOf("0", "0", "default", 2), ReleaseQueues.writer, 1)
+    val superseded = PieceDurable(1, StateFile.pieceOf("0", "0", "default", 2), Writer.name, 1)
     rig.queue.receive(MadeDurable(rig.queue.run, Seq(Durable(superseded, Nil, Map.empty))))
     Thread.sleep(1000)
     val isEarly = rig.location.has("commits/1")

@@ -28,7 +28,7 @@ from support.servers.processes import DriverProcess, ServerProcess, wait_until
 from support.spark.cluster import CONF, Cluster
 from support.spark.failpoints import Points
 from support.spark.three_queries.job import NAMES
-from support.spark.three_queries.run import START_S, ThreeQueries, latest, told
+from support.spark.three_queries.run import START_S, ThreeQueries, latest, query_status
 
 # Tasks that stand still keep their cores.
 CORES = 4
@@ -65,26 +65,26 @@ class Supervised:
         self.driver: DriverProcess = self.job.start(
             points, master=cluster.url, supervised=True, conf=conf, snapshots="files"
         )
-        self._wait("all queries have started", lambda: len(told(self.driver)) == len(NAMES))
-        self.ids = {name: str(query["id"]) for name, query in told(self.driver).items()}
+        self._wait("all queries have started", lambda: len(query_status(self.driver)) == len(NAMES))
+        self.ids = {name: str(query["id"]) for name, query in query_status(self.driver).items()}
 
     def stand_still(self, **points: str) -> dict[str, dict[int, int]]:
         """Each query at its point: the batch it stands at, by process. All that is seen is right.
 
         A point may know the query by its run, which is another one after every restart.
         """
-        found: dict[str, dict[int, int]] = {}
+        held_batches: dict[str, dict[int, int]] = {}
         for name, point in points.items():
 
             def stands(name: str = name, point: str = point) -> bool:
-                queries = (self.ids[name], str(told(self.driver)[name]["run"]))
+                queries = (self.ids[name], str(query_status(self.driver)[name]["run"]))
                 self._points.hold(point, queries)
-                found[name] = self._points.held(point, queries)
-                return found[name] != {}
+                held_batches[name] = self._points.held(point, queries)
+                return held_batches[name] != {}
 
             self._wait(f"{name} stands at {point}", stands)
         self.check_what_is_seen()
-        return found
+        return held_batches
 
     def go_on(self) -> None:
         """Two commits of each query later, whatever the loss has cost in between."""
@@ -102,7 +102,7 @@ class Supervised:
 
     def wait_until_done(self, name: str, batch: int) -> None:
         """Spark counts the batch as done: all its tasks have ended."""
-        self._wait("the batch is done", lambda: told(self.driver)[name]["batch"] >= batch)
+        self._wait("the batch is done", lambda: query_status(self.driver)[name]["batch"] >= batch)
 
     @contextmanager
     def is_started_again(self, why: str = "") -> Iterator[None]:
@@ -123,8 +123,8 @@ class Supervised:
     def _committed(self) -> dict[str, int]:
         return {name: latest(self.job.checkpoint(name), "commits") for name in NAMES}
 
-    def _wait(self, what: str, condition: Callable[[], bool]) -> None:
-        wait_until(what, lambda: condition() or not self.driver.is_running(), START_S)
+    def _wait(self, goal: str, condition: Callable[[], bool]) -> None:
+        wait_until(goal, lambda: condition() or not self.driver.is_running(), START_S)
         assert self.driver.is_running(), self.driver.said()[-4000:]
 
 

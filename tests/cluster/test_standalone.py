@@ -14,7 +14,7 @@ from support.spark.cluster import CONF, Cluster
 from support.spark.exactly_once import EVENTS, check, events
 from support.spark.failpoints import Points
 from support.spark.kill_driver import START_S
-from support.spark.three_queries.run import ThreeQueries, latest, told
+from support.spark.three_queries.run import ThreeQueries, latest, query_status
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_both_queries_run_on_two_workers(
     assert driver.wait(START_S) == 0, driver.said()[-4000:]
     queries = driver.status()["queries"]
     assert isinstance(queries, dict)
-    ids = {name: told["id"] for name, told in queries.items()}
+    ids = {name: status["id"] for name, status in queries.items()}
     assert check(server.client(), ids) == {"totals": 3000, "copies": 3000}
     # What every task is sent of Hadoop's configuration is without them, on a cluster too.
     assert driver.status()["noted_sources"] == 0
@@ -142,7 +142,7 @@ def test_a_load_on_another_executor_waits_for_state_that_is_on_its_way(
     )
 
     def batch_of(query: str) -> int:
-        return int(told(driver).get(query, {"batch": -1})["batch"])
+        return int(query_status(driver).get(query, {"batch": -1})["batch"])
 
     def stand_still(point: str, query: str, only: str = "") -> dict[int, int]:
         points.hold(point, [query], only)
@@ -155,7 +155,7 @@ def test_a_load_on_another_executor_waits_for_state_that_is_on_its_way(
 
     try:
         wait_until("both have begun", lambda: batch_of("totals") > 0 < batch_of("batches"), START_S)
-        totals, batches = told(driver)["totals"], told(driver)["batches"]
+        totals, batches = query_status(driver)["totals"], query_status(driver)["batches"]
         batch = batch_of("batches") + 5
         # The state of a batch stays on the executors that wrote it, and the next one does not run.
         points.hold("after_offsets", [batches["id"]], f"batch={batch + 1}")
@@ -173,7 +173,7 @@ def test_a_load_on_another_executor_waits_for_state_that_is_on_its_way(
             lambda: latest(job.checkpoint("batches"), "commits") > batch,
             START_S,
         )
-        assert told(driver)["batches"]["run"] == batches["run"]
+        assert query_status(driver)["batches"]["run"] == batches["run"]
         # Tasks at the gate of this query hear from the driver when its offsets are durable.
         assert "the driver did not answer" not in cluster.executors_said()
         assert driver.is_running(), driver.said()[-4000:]

@@ -114,19 +114,19 @@ class AtOnce(Changing):
             elif lsn == each.answer.position:
                 self.show_at(each.stream, lsn, PARTS)
 
-    def judge_sequences(self, found: list[Sent], _: list[Sent]) -> None:
+    def judge_sequences(self, sent: list[Sent], _: list[Sent]) -> None:
         """One of several with the same sequence is appended, and all are answered with that."""
-        for name in {each.stream for each in found}:
-            same = [each for each in found if each.stream == name]
+        for name in {each.stream for each in sent}:
+            same = [each for each in sent if each.stream == name]
             assert all(not each.refusal for each in same)
             assert [each.answer.duplicate for each in same].count(False) == 1
             assert len({each.answer.position for each in same}) == 1
             self.sequences[name, "p"] = self.sequences.get((name, "p"), 0) + 1
 
-    def judge_expecting(self, found: list[Sent], all_sent: list[Sent]) -> None:
+    def judge_expecting(self, sent: list[Sent], all_sent: list[Sent]) -> None:
         """Of several that expect the same, one is appended, and nothing came before it."""
-        for where in {each.tag for each in found}:
-            same = [each for each in found if each.tag == where]
+        for where in {each.tag for each in sent}:
+            same = [each for each in sent if each.tag == where]
             assert all(each.refusal in (None, "conflict") for each in same)
             on_tag = [
                 each
@@ -137,28 +137,28 @@ class AtOnce(Changing):
             first = min(on_tag, key=lambda each: each.answer)
             assert [each for each in same if not each.refusal] in ([], [first])
 
-    def judge_marks(self, found: list[Sent], all_sent: list[Sent]) -> None:
+    def judge_marks(self, sent: list[Sent], all_sent: list[Sent]) -> None:
         """The next batch of a query is marked by whoever comes first, and by nobody after a
         take-over; who names something else is told."""
-        for name in {each.query for each in found}:
-            same = [each for each in found if each.query == name]
+        for name in {each.query for each in sent}:
+            same = [each for each in sent if each.query == name]
             is_taken = any(each.kind == "take" and each.query == name for each in all_sent)
             allowed = {None, "already_marked"} | ({"fenced"} if is_taken else set())
             assert {each.refusal for each in same} <= allowed
             assert is_taken or any(not each.refusal for each in same)
             assert len({each.answer for each in same if not each.refusal}) <= 1
 
-    def judge_altered(self, found: list[Sent], _: list[Sent]) -> None:
-        for name in {each.stream for each in found}:
-            assert all(not each.refusal for each in found if each.stream == name)
+    def judge_altered(self, sent: list[Sent], _: list[Sent]) -> None:
+        for name in {each.stream for each in sent}:
+            assert all(not each.refusal for each in sent if each.stream == name)
             self.widths[name] += 1
 
-    def judge_taken(self, found: list[Sent]) -> None:
+    def judge_taken(self, sent: list[Sent]) -> None:
         """Each run got an instance of its own, one after the other."""
-        for name in {each.query for each in found}:
-            took = {each.answer.instance: each for each in found if each.query == name}
+        for name in {each.query for each in sent}:
+            took = {each.answer.instance: each for each in sent if each.query == name}
             count = self.counted.get(name, 0)
-            told = sum(1 for each in found if each.query == name)
-            assert sorted(took) == list(range(count + 1, count + 1 + told))
+            takes = sum(1 for each in sent if each.query == name)
+            assert sorted(took) == list(range(count + 1, count + 1 + takes))
             operation = took[max(took)].operation
             self.taken(name, max(took), operation.run)  # type: ignore[union-attr]

@@ -33,10 +33,10 @@ class Changing(Histories):
 
     @rule(number=client, who=group, name=stream, back=st.integers(0, 3))
     def register(self, number: int, who: str, name: str, back: int) -> None:
-        there = self.positions(name)
-        position = there[max(0, len(there) - 1 - back)]
-        found = self.log(number).run(Register("group", who, StreamName(name), Lsn(position)))
-        assert found.position == self.consumers.setdefault((who, name), position)
+        positions = self.positions(name)
+        position = positions[max(0, len(positions) - 1 - back)]
+        registered = self.log(number).run(Register("group", who, StreamName(name), Lsn(position)))
+        assert registered.position == self.consumers.setdefault((who, name), position)
 
     @precondition(lambda self: self.consumers)
     @rule(number=client, data=st.data(), right=st.booleans())
@@ -101,7 +101,7 @@ class Changing(Histories):
         else:
             run = self.fresh_run()
             self.taken(name, self.counted[name] + 1, run)
-            found = self.log(number).run(ResetQuery(QueryId(name), run))
-            assert found.instance == self.instances[name]
+            reset = self.log(number).run(ResetQuery(QueryId(name), run))
+            assert reset.instance == self.instances[name]
         self.waiting[name], self.files[name] = [], []
         self.marked[name], self.batches[name] = {}, 0

@@ -45,7 +45,7 @@ def backend(opening: Opening) -> Iterator[Backend]:
 
 
 @pytest.fixture
-def one(backend: Backend) -> LocalLog:
+def first_log(backend: Backend) -> LocalLog:
     return backend.clients[0]
 
 

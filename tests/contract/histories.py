@@ -288,11 +288,11 @@ class Histories(RuleBasedStateMachine):
 
     @rule(number=client, where=tag, keep=st.integers(0, 2))
     def trim_tag(self, number: int, where: str, keep: int) -> None:
-        there = self.tags[where]
-        if len(there) > keep:
-            until = there[len(there) - keep - 1]
+        places = self.tags[where]
+        if len(places) > keep:
+            until = places[len(places) - keep - 1]
             self.log(number).run(TrimTag(where, Lsn(until)))
-            self.tags[where] = there[len(there) - keep :]
+            self.tags[where] = places[len(places) - keep :]
 
     @rule(number=client)
     def purge_and_come_back_without_a_folder(self, number: int) -> None:
@@ -316,9 +316,11 @@ class Histories(RuleBasedStateMachine):
                         check_position(view, record, Lsn(start - 1))
                     assert caught.value.code == "trimmed"
                 asked = Range(record, start, latest(view, record))
-                found = [values_of(view.payload(lsn)) for _, lsn in entries_in(view, asked)]
-                told = [v for _, parts in shown for place in sorted(parts) for v in parts[place]]
-                assert [v for values in found for v in values] == told
+                entry_values = [values_of(view.payload(lsn)) for _, lsn in entries_in(view, asked)]
+                shown_values = [
+                    v for _, parts in shown for place in sorted(parts) for v in parts[place]
+                ]
+                assert [v for values in entry_values for v in values] == shown_values
             for where, lsns in self.tags.items():
                 assert list(view.tagged(where)) == lsns
                 assert (view.tail(where) or 0) == self.tails.get(where, 0), "trimmed or not"

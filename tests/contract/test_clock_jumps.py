@@ -103,14 +103,14 @@ def test_places_never_go_back_in_time_and_a_time_finds_its_place(
         clock.wall_error_ms = wrong_ms
         clock.turn(1_000)
         places.append(append(log, wrong_ms))
-    found = times(log)
-    assert found == sorted(found)
-    assert found[0] == START_MS + 1_000
+    times_ms = times(log)
+    assert times_ms == sorted(times_ms)
+    assert times_ms[0] == START_MS + 1_000
     with log.reading() as view:
         stream = view.stream(S)
         assert stream is not None
-        for at_ms in found:
-            before = [place for place, ms in zip(places, found, strict=True) if ms < at_ms]
+        for at_ms in times_ms:
+            before = [place for place, ms in zip(places, times_ms, strict=True) if ms < at_ms]
             assert position_at(view, stream, at_ms) == max(before, default=0)
 
 

@@ -50,9 +50,9 @@ def servers(nats: NatsServers, tmp_path: Path) -> Iterator[JetStreamBackend]:
 
 @pytest.fixture
 def log(servers: JetStreamBackend) -> JetStreamLog:
-    found = servers.clients[0]
-    assert isinstance(found, JetStreamLog)
-    return found
+    first_log = servers.clients[0]
+    assert isinstance(first_log, JetStreamLog)
+    return first_log
 
 
 def works(log: LocalLog) -> bool:
@@ -60,15 +60,17 @@ def works(log: LocalLog) -> bool:
 
 
 def test_a_reader_that_cannot_be_told_holds_up_no_answer(
-    one: LocalLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    first_log: LocalLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[object] = []
-    one.on_visible(once(heard.append, RuntimeError("its loop is closed")))
-    one.run(make())
+    first_log.on_visible(once(heard.append, RuntimeError("its loop is closed")))
+    first_log.run(make())
     # As when the store has as many readers as it can.
-    monkeypatch.setattr(one, "reading", once(one.reading, lmdb.ReadersFullError("too many")))
+    monkeypatch.setattr(
+        first_log, "reading", once(first_log.reading, lmdb.ReadersFullError("too many"))
+    )
     for value in range(2):
-        assert one.submit(rows(draft(0, value))).result(60).position
+        assert first_log.submit(rows(draft(0, value))).result(60).position
     assert heard == [{"s"}]
     assert "telling of rows that are visible failed" in caplog.text
 

@@ -53,9 +53,9 @@ def publish(log: JetStreamLog, subject: str, body: bytes) -> None:
     connection.call(connection.client.publish(f"{connection.address.name}.{subject}", body))
 
 
-def until(what: Callable[[], bool], seconds: float = 120.0) -> None:
+def until(is_so: Callable[[], bool], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
-    while not what():
+    while not is_so():
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -66,8 +66,8 @@ def record(*tags: str, payload: bytes = b"x") -> AppendRecord:
 
 def messages_of(log: JetStreamLog) -> int:
     connection = log._connection
-    found = connection.call(connection.api(f"STREAM.INFO.{connection.address.name}"))
-    return int(found["state"]["messages"])
+    info = connection.call(connection.api(f"STREAM.INFO.{connection.address.name}"))
+    return int(info["state"]["messages"])
 
 
 def test_a_message_that_is_published_again_after_the_id_window_counts_once(opened: Opening) -> None:
@@ -88,10 +88,10 @@ def test_a_server_waits_for_the_answers_that_it_needs_to_open_the_log(
     opened().close()
     ask, unanswered = Connection.api, ["STREAM.INFO", "STREAM.MSG.GET"]
 
-    async def api(self: Connection, what: str, body: Any = None) -> dict[str, Any]:
-        if unanswered and what.startswith(unanswered[0]):
+    async def api(self: Connection, subject: str, body: Any = None) -> dict[str, Any]:
+        if unanswered and subject.startswith(unanswered[0]):
             raise ApiError(503, 0, f"no answer to {unanswered.pop(0)}")
-        return await ask(self, what, body)
+        return await ask(self, subject, body)
 
     monkeypatch.setattr(Connection, "api", api)
     assert opened().run(record("a")) == 1
@@ -141,8 +141,8 @@ def test_an_operation_that_is_half_published_holds_nobody_back_but_the_readers_o
         with log.reading() as view:
             assert open_operation(view) is not None, "nobody has taken it back meanwhile"
         publish(log, last.subject, last.body)
-        found = of_both.next(120)
-        assert [entry.head.lsn for entry in (*found, *of_both.next(0))] == [lsn - 1, recorded]
+        entries = of_both.next(120)
+        assert [entry.head.lsn for entry in (*entries, *of_both.next(0))] == [lsn - 1, recorded]
 
 
 def test_an_entry_over_the_servers_payload_is_refused_with_both_sizes(
@@ -198,13 +198,13 @@ def test_a_server_that_makes_the_stream_a_moment_after_another_takes_that_one(
     log = opened()
     connection = log._connection
     late = Agreed(7, "another id")
-    found = connection.call(
+    created = connection.call(
         create_stream(connection, connection.address.name, 3, json.dumps(asdict(late)))
     )
-    there = json.loads(found["config"]["description"])
-    assert there == asdict(log._state.agreed)
-    assert there["id"]
-    assert there["producers_max"] != 7
+    agreed = json.loads(created["config"]["description"])
+    assert agreed == asdict(log._state.agreed)
+    assert agreed["id"]
+    assert agreed["producers_max"] != 7
 
 
 def test_the_folder_of_a_log_and_that_of_an_index_are_not_taken_for_each_other(

@@ -17,30 +17,30 @@ def shown(reader: Subscription, classifier: Classifier) -> list[int]:
         assert entries, "no commit has come"
         facts = [fact for entry in entries if (fact := fact_of(entry)) is not None]
         verdicts = [verdict for fact in facts for verdict in classifier.feed(fact)]
-        found = [one.payload for one in verdicts if isinstance(one, Committed)]
-        if found:
-            return [value for payload in found if payload for value in values_of(payload)]
+        payloads = [verdict.payload for verdict in verdicts if isinstance(verdict, Committed)]
+        if payloads:
+            return [value for payload in payloads if payload for value in values_of(payload)]
 
 
 def test_a_producer_that_stalls_keeps_no_other_ones_commits_from_a_reader(
-    backend: Backend, one: LocalLog, other: LocalLog
+    backend: Backend, first_log: LocalLog, other: LocalLog
 ) -> None:
     # Both write to the same substream, one through each client. Each commit is read before the
     # next batch is begun: none comes a batch late.
-    one.run(make())
-    one.run(take("stalls"))
-    one.run(take("goes on"))
+    first_log.run(make())
+    first_log.run(take("stalls"))
+    first_log.run(take("goes on"))
     backend.settle()
     classifier = Classifier()
     with other.subscribe(["s/s/0"]) as reader:
-        left = one.run(pending(draft(0, -1), draft(0, -2), by=stamp("stalls")))
+        left = first_log.run(pending(draft(0, -1), draft(0, -2), by=stamp("stalls")))
         for batch in range(5):
-            one.run(pending(draft(0, -3), by=stamp("stalls", batch=1)))
+            first_log.run(pending(draft(0, -3), by=stamp("stalls", batch=1)))
             by = stamp("goes on", batch=batch)
             entries = other.run(pending(draft(0, batch), draft(0, batch + 10), by=by))
             other.run(mark(*entries, query="goes on", batch=batch))
             assert shown(reader, classifier) == [batch, batch + 10]
-        one.run(mark(*left, query="stalls"))
+        first_log.run(mark(*left, query="stalls"))
         assert shown(reader, classifier) == [-1, -2], "and what it left counts when it comes back"
     assert classifier.unknown == 5
     backend.check()

@@ -26,9 +26,9 @@ S, Q = StreamName("s"), QueryId("q")
 def is_told(log: LocalLog, after: int, *tags: str) -> bool:
     """Whether reading on after a place is refused; what is refused once is refused again."""
     with log.subscribe(tags, Lsn(after)) as reader:
-        told = [_refusal(reader) for _ in range(2)]
-    assert told in ([None, None], ["trimmed", "trimmed"])
-    return told[0] is not None
+        refusals = [_refusal(reader) for _ in range(2)]
+    assert refusals in ([None, None], ["trimmed", "trimmed"])
+    return refusals[0] is not None
 
 
 def _refusal(reader: Subscription) -> str | None:
@@ -48,21 +48,21 @@ def marked(log: LocalLog, batch: int, copied: int) -> Lsn:
     return lsn
 
 
-def test_records_that_were_trimmed(backend: Backend, one: LocalLog, other: LocalLog) -> None:
-    lsns = [one.run(AppendRecord(("a",), b"x")) for _ in range(3)]
-    one.run(TrimTag("a", lsns[1]))
+def test_records_that_were_trimmed(backend: Backend, first_log: LocalLog, other: LocalLog) -> None:
+    lsns = [first_log.run(AppendRecord(("a",), b"x")) for _ in range(3)]
+    first_log.run(TrimTag("a", lsns[1]))
     backend.rebuild(1)
     for log in backend.clients:
         assert is_told(log, lsns[0], "a")
         assert not is_told(log, lsns[1], "a")
 
 
-def test_rows_that_were_trimmed(backend: Backend, one: LocalLog) -> None:
-    one.run(make())
-    first = one.run(rows(draft(0, 1))).position
-    second = one.run(rows(draft(1, 2))).position
-    one.run(rows(draft(0, 3), draft(1, 4)))
-    one.run(TrimStream(S, second, 0))
+def test_rows_that_were_trimmed(backend: Backend, first_log: LocalLog) -> None:
+    first_log.run(make())
+    first = first_log.run(rows(draft(0, 1))).position
+    second = first_log.run(rows(draft(1, 2))).position
+    first_log.run(rows(draft(0, 3), draft(1, 4)))
+    first_log.run(TrimStream(S, second, 0))
     backend.rebuild(1)
     for log in backend.clients:
         assert is_told(log, 0, "s/s/0")
@@ -73,11 +73,11 @@ def test_rows_that_were_trimmed(backend: Backend, one: LocalLog) -> None:
     backend.check()
 
 
-def test_markers_and_files_that_were_trimmed(backend: Backend, one: LocalLog) -> None:
-    one.run(make())
-    one.run(take())
-    markers = [marked(one, batch, batch) for batch in range(3)]
-    one.run(TrimQuery(Q, BatchId(2)))
+def test_markers_and_files_that_were_trimmed(backend: Backend, first_log: LocalLog) -> None:
+    first_log.run(make())
+    first_log.run(take())
+    markers = [marked(first_log, batch, batch) for batch in range(3)]
+    first_log.run(TrimQuery(Q, BatchId(2)))
     backend.rebuild(1)
     for log in backend.clients:
         assert is_told(log, markers[0], "t/q")
@@ -86,26 +86,28 @@ def test_markers_and_files_that_were_trimmed(backend: Backend, one: LocalLog) ->
     backend.check()
 
 
-def test_what_a_query_left_when_it_was_reset_or_deleted(backend: Backend, one: LocalLog) -> None:
-    one.run(make())
-    one.run(take())
-    last = marked(one, 0, 0)
-    one.run(ResetQuery(Q, "reset"))
-    assert is_told(one, 0, "t/q")
-    assert is_told(one, 0, "f/q")
-    assert not is_told(one, last, "t/q", "f/q")
-    one.run(DeleteQuery(Q))
-    assert is_told(one, last, "t/q"), "the reset itself was an entry"
-    assert not is_told(one, 0, "s/s/0"), "what it made visible stays"
+def test_what_a_query_left_when_it_was_reset_or_deleted(
+    backend: Backend, first_log: LocalLog
+) -> None:
+    first_log.run(make())
+    first_log.run(take())
+    last = marked(first_log, 0, 0)
+    first_log.run(ResetQuery(Q, "reset"))
+    assert is_told(first_log, 0, "t/q")
+    assert is_told(first_log, 0, "f/q")
+    assert not is_told(first_log, last, "t/q", "f/q")
+    first_log.run(DeleteQuery(Q))
+    assert is_told(first_log, last, "t/q"), "the reset itself was an entry"
+    assert not is_told(first_log, 0, "s/s/0"), "what it made visible stays"
     backend.check()
 
 
-def test_a_stream_that_was_deleted(backend: Backend, one: LocalLog) -> None:
-    one.run(make())
-    last = one.run(rows(draft(0, 1))).position
-    one.run(DeleteStream(S))
-    one.run(make())
-    one.run(rows(draft(0, 2)))
+def test_a_stream_that_was_deleted(backend: Backend, first_log: LocalLog) -> None:
+    first_log.run(make())
+    last = first_log.run(rows(draft(0, 1))).position
+    first_log.run(DeleteStream(S))
+    first_log.run(make())
+    first_log.run(rows(draft(0, 2)))
     backend.settle()
     for log in backend.clients:
         assert is_told(log, 0, "s/s/0")
@@ -114,13 +116,15 @@ def test_a_stream_that_was_deleted(backend: Backend, one: LocalLog) -> None:
     backend.check()
 
 
-def test_what_could_never_be_committed_is_missed_by_nobody(backend: Backend, one: LocalLog) -> None:
-    one.run(make())
-    one.run(take())
-    entries = one.run(pending(draft(0, 1)))
-    one.run(take(run="r2"))
-    one.run(Reclaim(Q, tuple(entries)))
-    with one.reading() as view:
+def test_what_could_never_be_committed_is_missed_by_nobody(
+    backend: Backend, first_log: LocalLog
+) -> None:
+    first_log.run(make())
+    first_log.run(take())
+    entries = first_log.run(pending(draft(0, 1)))
+    first_log.run(take(run="r2"))
+    first_log.run(Reclaim(Q, tuple(entries)))
+    with first_log.reading() as view:
         assert list(view.tagged("s/s/0")) == []
-    assert not is_told(one, 0, "s/s/0")
+    assert not is_told(first_log, 0, "s/s/0")
     backend.check()

@@ -11,7 +11,13 @@ import duckdb
 
 from support.servers.processes import ServerProcess
 from support.spark.three_queries.expected import seen_totals, totals_of
-from support.spark.three_queries.run import ROWS, ThreeQueries, latest, told, wait_until_standing
+from support.spark.three_queries.run import (
+    ROWS,
+    ThreeQueries,
+    latest,
+    query_status,
+    wait_until_standing,
+)
 
 AT = 4
 
@@ -35,7 +41,7 @@ def test_spark_alone_goes_on_from_a_checkpoint_that_was_drained(
     driver = job.start(f"before_copy@{AT}", queries=["totals"])
     wait_until_standing(driver, {"totals"})
     driver.kill()
-    query = str(told(driver)["totals"]["id"])
+    query = str(query_status(driver)["totals"]["id"])
     checkpoint = job.checkpoint("totals")
     marked = seen_totals(job.client, query)[0].batch
     assert latest(checkpoint, "commits") < AT <= marked

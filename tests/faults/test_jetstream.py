@@ -50,21 +50,21 @@ def opened(folder: Path, nats: NatsServers, **more: int) -> JetStreamLog:
 
 def wait_for_leader(nats: NatsServers) -> int:
     """The leader of the log's stream; while another is chosen there is none."""
-    found: list[int] = []
+    leaders: list[int] = []
 
     def is_there() -> bool:
         leader = nats.leader("penstock")
-        found.extend([] if leader is None else [leader])
-        return bool(found)
+        leaders.extend([] if leader is None else [leader])
+        return bool(leaders)
 
     wait_until("the log has a leader", is_there)
-    return found[0]
+    return leaders[0]
 
 
 def is_even(nats: NatsServers) -> bool:
     """Whether all servers run and have as many messages of the log."""
-    found = nats.messages("penstock")
-    return len(found) == len(nats.numbers) and len(set(found)) == 1
+    counts = nats.messages("penstock")
+    return len(counts) == len(nats.numbers) and len(set(counts)) == 1
 
 
 class Load:
@@ -110,9 +110,9 @@ class Load:
         for log in logs:
             wait_for(log, last)
             with log.reading() as view:
-                found = {lsn: bytes(view.payload(lsn)) for lsn in view.tagged("load")}
-            told = {lsn: b"%d:%d" % key for key, lsn in self.answered.items()}
-            assert found == told
+                in_log = {lsn: bytes(view.payload(lsn)) for lsn in view.tagged("load")}
+            acknowledged = {lsn: b"%d:%d" % key for key, lsn in self.answered.items()}
+            assert in_log == acknowledged
             invariants.check(log)
 
 
@@ -278,43 +278,51 @@ def sequence(number: int) -> dict[str, str]:
     return {"Penstock_Producer": "p", "Penstock_Sequence": str(number)}
 
 
-def ask(answers: list[int], what: Callable[[], Answer]) -> None:
+def ask(answers: list[int], call: Callable[[], Answer]) -> None:
     with contextlib.suppress(OSError, http.client.HTTPException):
-        answers.append(what().status)
+        answers.append(call().status)
 
 
 def test_two_servers_in_front_of_one_log_are_one_log_to_their_clients(
     nats: NatsServers, tmp_path: Path
 ) -> None:
     options = ("--log", nats.url)
-    with Served(tmp_path / "a", *options) as one, Served(tmp_path / "b", *options) as other:
-        with Client(one.url, one.token) as here, Client(other.url, other.token) as there:
-            here.create("s", "k bigint", substreams=2)
+    with (
+        Served(tmp_path / "a", *options) as first_server,
+        Served(tmp_path / "b", *options) as second_server,
+    ):
+        with (
+            Client(first_server.url, first_server.token) as first_client,
+            Client(second_server.url, second_server.token) as second_client,
+        ):
+            first_client.create("s", "k bigint", substreams=2)
             rows_in = pa.table({"k": pa.array([1, 2], pa.int64())})
-            here.append("s", rows_in)
-            wait_until("the other server knows the stream", lambda: bool(there.streams()))
-            there.append("s", rows_in)
-        wait_until("one server has heard of the other's rows", lambda: len(one.values()) >= 4)
-        assert sorted(one.values()) == sorted(other.values()) == [1, 1, 2, 2]
+            first_client.append("s", rows_in)
+            wait_until("the other server knows the stream", lambda: bool(second_client.streams()))
+            second_client.append("s", rows_in)
+        wait_until(
+            "one server has heard of the other's rows", lambda: len(first_server.values()) >= 4
+        )
+        assert sorted(first_server.values()) == sorted(second_server.values()) == [1, 1, 2, 2]
         path = "/queries/q/instances"
-        assert one.ask("POST", path, {"run": "first"}).json()["instance"] == 1
-        assert other.ask("POST", path, {"run": "second"}).json()["instance"] == 2
-        fenced = one.ask("POST", path, {"run": "first"})
+        assert first_server.ask("POST", path, {"run": "first"}).json()["instance"] == 1
+        assert second_server.ask("POST", path, {"run": "second"}).json()["instance"] == 2
+        fenced = first_server.ask("POST", path, {"run": "first"})
         assert (fenced.status, fenced.code) == (409, "fenced")
 
 
 def test_an_instance_fenced_at_one_server_cannot_mark_at_the_other(
     nats: NatsServers, tmp_path: Path
 ) -> None:
-    one, other = opened(tmp_path / "a", nats), opened(tmp_path / "b", nats)
-    one.run(make())
-    one.run(take(run="first"))
-    entries = one.run(pending(draft(0, 1)))
-    other.run(take(run="second"))
+    first_log, second_log = opened(tmp_path / "a", nats), opened(tmp_path / "b", nats)
+    first_log.run(make())
+    first_log.run(take(run="first"))
+    entries = first_log.run(pending(draft(0, 1)))
+    second_log.run(take(run="second"))
     with pytest.raises(Fenced):
-        one.run(mark(*entries))
+        first_log.run(mark(*entries))
     with pytest.raises(Fenced):
-        other.run(mark(*entries))
-    for log in (one, other):
+        second_log.run(mark(*entries))
+    for log in (first_log, second_log):
         invariants.check(log)
         log.close()

@@ -237,7 +237,10 @@ def test_state_that_was_in_the_location_alone_is_missed_with_an_error(
     client = server.client()
     folder = tmp_path / "job"
     ids, _ = run_and_kill(
-        server, folder, conf, lambda query: any(one["batch"] > 8 for one in client.markers(query))
+        server,
+        folder,
+        conf,
+        lambda query: any(marker["batch"] > 8 for marker in client.markers(query)),
     )
     seen = client.read("totals").num_rows
     assert client.state(ids["totals"]).stores == ()

@@ -27,7 +27,7 @@ from support.planted_scala import (
 from support.servers.processes import ServerProcess, wait_until
 from support.spark.commit_kills import AT, Stop, check_a_kill
 from support.spark.kill_driver import marked
-from support.spark.three_queries.run import ROWS, ThreeQueries, told, wait_until_standing
+from support.spark.three_queries.run import ROWS, ThreeQueries, query_status, wait_until_standing
 from support.suites import Suite, build
 
 Plant = Callable[[str], None]
@@ -92,9 +92,9 @@ def test_a_local_file_that_is_trusted_after_its_run_is_found(
         point = f"before_release@{batch}"
         driver = job.start(point, rows_per_batch=machine * ROWS, machine=machine, **same)
         wait_until_standing(driver, {"totals"})
-        wait_until("it has computed", lambda: told(driver)["totals"]["batch"] >= computed)
+        wait_until("it has computed", lambda: query_status(driver)["totals"]["batch"] >= computed)
         driver.kill()
-        return {name: str(query["id"]) for name, query in told(driver).items()}
+        return {name: str(query["id"]) for name, query in query_status(driver).items()}
 
     kill_before_release(AT, machine=1, computed=AT)
     ids = kill_before_release(AT + 1, machine=2, computed=-1)

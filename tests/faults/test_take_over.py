@@ -64,12 +64,12 @@ def test_a_checkpoint_of_spark_alone_is_taken_over_and_given_back(tmp_path: Path
     job.give(range(files, files + 1))
     read = job.folder / "read.json"
     job.finish(files, plain=True, read=str(read), conf={NO_DATA: "true"})
-    found = json.loads(read.read_text())
+    answers = json.loads(read.read_text())
     everything = job.rows(files + 1)
     for name in VARIANTS:
-        assert [tuple(row) for row in found["state"][name]] == job.open_windows(files), name
-        assert found["about"][name] == [["stateStoreSave", 2, files - 1]], name
-        output = [tuple(row) for row in found["output"][name]]
+        assert [tuple(row) for row in answers["state"][name]] == job.open_windows(files), name
+        assert answers["about"][name] == [["stateStoreSave", 2, files - 1]], name
+        output = [tuple(row) for row in answers["output"][name]]
         assert output == windows_closed_by(everything, everything), name
 
 

@@ -46,11 +46,11 @@ class Appender(threading.Thread):
                 body = ipc(table(*[key] * ROWS))
                 connection.request("POST", "/v1/streams/s/rows?key=k", body, headers)
                 answer = connection.getresponse()
-                found = json.loads(answer.read())
+                confirmed = json.loads(answer.read())
             except (OSError, http.client.HTTPException, ValueError):
                 return
-            assert answer.status == 200, found
-            self.answered[key] = found["position"]
+            assert answer.status == 200, confirmed
+            self.answered[key] = confirmed["position"]
 
 
 def test_everything_answered_survives_a_kill_and_nothing_is_half_there(tmp_path: Path) -> None:

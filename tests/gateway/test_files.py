@@ -30,8 +30,8 @@ class Query:
     ) -> Answer:
         paths = ",".join(quote(path, safe="") for path in files)
         sizes = ",".join(str(len(data)) for data in files.values())
-        told = f"instance={instance}&batch={batch}&paths={paths}&sizes={sizes}{extra}"
-        return self.served.ask("POST", f"{self.path}/files?{told}", b"".join(files.values()))
+        stamp = f"instance={instance}&batch={batch}&paths={paths}&sizes={sizes}{extra}"
+        return self.served.ask("POST", f"{self.path}/files?{stamp}", b"".join(files.values()))
 
     def post(self, query: str, body: bytes = b"") -> Answer:
         return self.served.ask("POST", f"{self.path}/files?{query}", body)
@@ -111,8 +111,8 @@ def test_a_checkpoint_is_what_the_markers_name_and_the_recorded_offsets(query: Q
     assert query.checkpoint() == {"markers": [marker], "more": False, "offsets": None}
     query.take("r2")
     (again,) = query.put({"offsets/1": b"c"}, instance=2, batch=1).json()["entries"]
-    told = {"batch": 1, "entry": again, "instance": 2}
-    assert query.checkpoint(0) == {"markers": [], "more": False, "offsets": told}
+    recorded = {"batch": 1, "entry": again, "instance": 2}
+    assert query.checkpoint(0) == {"markers": [], "more": False, "offsets": recorded}
 
 
 def test_a_long_checkpoint_comes_in_pages(query: Query) -> None:
@@ -246,8 +246,8 @@ def test_a_snapshot_is_named_by_a_marker_and_found_with_what_follows_it(query: Q
     table, own = "state/0/1/SSTs/1-ab.sst", "state/0/1/1_ab.zip"
     (first,) = query.put({table: b"one "}).json()["entries"]
     second, third = query.put({table: b"two ", own: b"zip "}).json()["entries"]
-    found = query.served.ask("GET", f"{query.path}/state").json()
-    assert found == {"stores": [], "more": False}
+    state = query.served.ask("GET", f"{query.path}/state").json()
+    assert state == {"stores": [], "more": False}
     named = snapshot_of({table: [first, second], own: [third]})
     (change,) = query.put({STATE_FILE: b"change"}, batch=1).json()["entries"]
     assert query.mark({}, snapshots=[]).status == 200
@@ -295,9 +295,9 @@ def test_a_cut_puts_the_recorded_offsets_back_and_fences_the_query(tmp_path: Pat
     flip(data, DAMAGED)
     assert f"damaged from entry {lsns[0]} on" in refusal(data)
     with Served(data, "--cut-damaged-tail") as served:
-        found = served.ask("GET", "/queries/q/checkpoint").json()
-        assert [marker["batch"] for marker in found["markers"]] == [0]
-        assert found["offsets"] == {"batch": 1, "entry": first_try, "instance": 1}
+        checkpoint = served.ask("GET", "/queries/q/checkpoint").json()
+        assert [marker["batch"] for marker in checkpoint["markers"]] == [0]
+        assert checkpoint["offsets"] == {"batch": 1, "entry": first_try, "instance": 1}
         assert served.ask("GET", f"/queries/q/files/{first_try}").body == b"first"
         stale = served.ask("POST", "/queries/q/files?instance=1&batch=1&path=offsets%2F1", b"")
         assert stale.code == "fenced"

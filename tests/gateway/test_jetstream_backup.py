@@ -134,13 +134,13 @@ async def take_snapshot(nats: NatsServers, name: str) -> Snapshot:
     chunks: list[bytes] = []
     coming = await client.subscribe(inbox)
     asked = {"deliver_subject": inbox, "no_consumers": True, "chunk_size": 64 << 10}
-    told = await ask(client, f"$JS.API.STREAM.SNAPSHOT.{name}", json.dumps(asked).encode())
+    reply = await ask(client, f"$JS.API.STREAM.SNAPSHOT.{name}", json.dumps(asked).encode())
     while (chunk := await coming.next_msg(timeout=REQUEST_S)).data:
         chunks.append(chunk.data)
         if chunk.reply:
             await client.publish(chunk.reply, b"")
     await client.close()
-    return {"config": told["config"], "state": told["state"]}, chunks
+    return {"config": reply["config"], "state": reply["state"]}, chunks
 
 
 async def put_back(nats: NatsServers, name: str, snapshot: Snapshot) -> None:
@@ -148,10 +148,10 @@ async def put_back(nats: NatsServers, name: str, snapshot: Snapshot) -> None:
     client = await nats_py.connect(nats.url.split(","))
     await ask(client, f"$JS.API.STREAM.DELETE.{name}", b"")
     about, chunks = snapshot
-    told = await ask(client, f"$JS.API.STREAM.RESTORE.{name}", json.dumps(about).encode())
+    reply = await ask(client, f"$JS.API.STREAM.RESTORE.{name}", json.dumps(about).encode())
     for chunk in chunks:
-        await client.request(told["deliver_subject"], chunk, timeout=REQUEST_S)
-    await ask(client, told["deliver_subject"], b"")
+        await client.request(reply["deliver_subject"], chunk, timeout=REQUEST_S)
+    await ask(client, reply["deliver_subject"], b"")
     await client.close()
 
 

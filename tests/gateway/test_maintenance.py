@@ -35,13 +35,17 @@ def test_a_consumer_registers_moves_and_holds_its_stream(served: Served, stream:
     moved = {"streams": {stream: {"position": ends[1], "expect": 0}}}
     answer = served.ask("POST", f"/consumers/{stream}/positions", moved)
     assert answer.json() == {"positions": {stream: ends[1]}}
-    (told,) = [
+    (consumer,) = [
         each
         for each in served.ask("GET", "/consumers").json()["consumers"]
         if each["stream"] == stream
     ]
-    assert (told["reader"], told["position"], told["rows_behind"]) == ("group", ends[1], 1)
-    assert not told["is_away"]
+    assert (consumer["reader"], consumer["position"], consumer["rows_behind"]) == (
+        "group",
+        ends[1],
+        1,
+    )
+    assert not consumer["is_away"]
     trimmed = served.ask("POST", f"/streams/{stream}/trim", {"until": ends[1]}).json()
     assert (trimmed["until"], trimmed["entries"]) == (ends[1], 2)
     assert served.ask("DELETE", f"/consumers/{stream}").json() == {"forgotten": [stream]}
@@ -53,8 +57,8 @@ def test_rows_that_are_gone_are_an_error_wherever_they_are_asked_for(
 ) -> None:
     first, last = position(served, stream, 1), position(served, stream, 2)
     served.ask("POST", f"/streams/{stream}/trim", {"until": first})
-    told = served.ask("GET", f"/streams/{stream}").json()
-    assert (told["earliest"], told["latest"], told["rows"]) == (first, last, 1)
+    description = served.ask("GET", f"/streams/{stream}").json()
+    assert (description["earliest"], description["latest"], description["rows"]) == (first, last, 1)
     at = served.ask("GET", f"/streams/{stream}/position?at=earliest").json()
     assert at == {"position": first}
     ask = {"stream": stream, "after": 0}
@@ -177,8 +181,8 @@ def test_a_deleted_stream_is_gone_and_another_of_its_name_is_not_it(
     assert served.ask("GET", f"/streams/{stream}/rows").code == "unknown_stream"
     assert served.make(stream, "other string").status == 201
     assert served.ask("GET", f"/streams/{stream}/rows?after=0").code == "trimmed"
-    told = served.ask("GET", f"/streams/{stream}").json()
-    assert (told["earliest"], told["latest"], told["rows"]) == (end, end, 0)
+    description = served.ask("GET", f"/streams/{stream}").json()
+    assert (description["earliest"], description["latest"], description["rows"]) == (end, end, 0)
     served.lines('{"other": "mine"}\n', stream)
     assert served.values_after(stream, "other", end) == ["mine"]
 
@@ -257,5 +261,5 @@ def test_a_consumer_that_stays_away_too_long_is_named(tmp_path: Path) -> None:
 
 
 def position_heard(own: Served, group: str) -> int:
-    found = own.ask("GET", "/consumers").json()["consumers"]
-    return next(int(each["heard_at_ms"]) for each in found if each["name"] == group)
+    consumers = own.ask("GET", "/consumers").json()["consumers"]
+    return next(int(each["heard_at_ms"]) for each in consumers if each["name"] == group)

@@ -124,8 +124,8 @@ def test_a_marker_that_names_what_is_not_its_own_is_refused(query: Query, served
 
 def test_queries_are_listed_with_their_last_marker(query: Query, served: Served) -> None:
     lsn = query.mark([], batch=8).json()["lsn"]
-    found = served.ask("GET", f"/queries/{query.name}").json()
-    assert found == {
+    description = served.ask("GET", f"/queries/{query.name}").json()
+    assert description == {
         "query": query.name,
         "name": None,
         "instance": 1,
@@ -135,7 +135,7 @@ def test_queries_are_listed_with_their_last_marker(query: Query, served: Served)
         "trimmed": 0,
         "emptying": None,
     }
-    assert found in served.ask("GET", "/queries").json()["queries"]
+    assert description in served.ask("GET", "/queries").json()["queries"]
     assert served.ask("GET", "/queries/nobody").code == "unknown_query"
 
 

@@ -29,12 +29,12 @@ def test_records_go_up_to_a_place_and_stay_under_their_other_tags(
     assert client.trim_records(tag, 0) == 0
     assert client.trim_records(tag, lsns[2]) == lsns[2]
     assert client.trim_records(tag, 0) == lsns[2]
-    assert [one.lsn for one in client.records(tag, lsns[2])] == lsns[3:]
-    assert [one.lsn for one in client.records(other)] == lsns
+    assert [record.lsn for record in client.records(tag, lsns[2])] == lsns[3:]
+    assert [record.lsn for record in client.records(other)] == lsns
     # A place past the end trims what there is, and not what comes.
     assert client.trim_records(tag, lsns[-1] + 1_000) == lsns[-1]
     last = client.append_record([tag], b"5", expect=(tag, lsns[-1]))
-    assert [one.lsn for one in client.records(tag, client.trim_records(tag, 0))] == [last]
+    assert [record.lsn for record in client.records(tag, client.trim_records(tag, 0))] == [last]
 
 
 def test_one_call_trims_so_many_and_says_that_there_are_more(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_client_asks_until_all_of_it_is_trimmed() -> None:
             say({"until": 9, "entries": 2, "more": False}),
         )
         assert Client(server.url, "t").trim_records("a", 9) == 9
-        assert [one.path for one in server.asked] == ["/v1/records/trim?tag=a"] * 2
+        assert [request.path for request in server.asked] == ["/v1/records/trim?tag=a"] * 2
 
 
 @pytest.mark.parametrize("tag", ["", "s/x/0", "t/q", "f/q"])

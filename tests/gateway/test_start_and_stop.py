@@ -39,8 +39,8 @@ def is_deaf(served: Served) -> bool:
 def test_the_folder_says_where_the_server_is_and_only_to_its_owner(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with Served(data) as served:
-        told = json.loads((data / "server.json").read_text())
-        assert told == {"url": served.url, "token": served.token, "pid": served.process.pid}
+        server_file = json.loads((data / "server.json").read_text())
+        assert server_file == {"url": served.url, "token": served.token, "pid": served.process.pid}
         assert (data / "token").read_text().strip() == served.token
         for file in ("token", "server.json"):
             assert stat.S_IMODE((data / file).stat().st_mode) == 0o600

@@ -30,9 +30,9 @@ def test_the_jar_in_the_wheel_has_the_version_of_the_wheel(wheel: Path, tmp_path
     with zipfile.ZipFile(wheel) as opened:
         jar = opened.extract(JAR, tmp_path)
     with zipfile.ZipFile(jar) as opened:
-        told = opened.read("penstock-version.properties").decode().splitlines()
+        properties = opened.read("penstock-version.properties").decode().splitlines()
         assert opened.namelist()[0] == "META-INF/MANIFEST.MF"
-    assert {f"version={VERSION}", "spark=4.3"} <= set(told)
+    assert {f"version={VERSION}", "spark=4.3"} <= set(properties)
 
 
 def test_the_source_archive_can_build_the_jar_again(tmp_path: Path) -> None:

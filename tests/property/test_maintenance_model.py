@@ -75,8 +75,8 @@ class UpkeepAgainstModel(LogAgainstModel):
     def register(self, group: str, stream: str, data: st.DataObject) -> None:
         at = data.draw(st.sampled_from(self.ends(stream)))
         made = self.log.run(Register("group", group, StreamName(stream), Lsn(at)))
-        there = self.consumers.setdefault((group, stream), (at, self.now_ms))
-        assert (made.position, made.moved_at_ms) == there
+        consumer = self.consumers.setdefault((group, stream), (at, self.now_ms))
+        assert (made.position, made.moved_at_ms) == consumer
 
     @rule(group=groups, stream=streams, data=st.data())
     def move(self, group: str, stream: str, data: st.DataObject) -> None:
@@ -126,12 +126,12 @@ class UpkeepAgainstModel(LogAgainstModel):
                 assert caught.value.code == "trimmed"
 
     def named(self, query: str) -> set[int]:
-        found: set[int] = set()
+        lsns: set[int] = set()
         for operation, _ in self.marked[query].values():
             assert isinstance(operation, Mark)
-            found |= {lsn for write in operation.marker.writes for lsn in write.entries}
-            found |= {file.entry for file in operation.marker.files}
-        return found
+            lsns |= {lsn for write in operation.marker.writes for lsn in write.entries}
+            lsns |= {file.entry for file in operation.marker.files}
+        return lsns
 
     @rule(query=queries)
     def reclaim(self, query: str) -> None:
@@ -191,8 +191,8 @@ class UpkeepAgainstModel(LogAgainstModel):
                 assert caught.value.code == "trimmed"
                 return
             got = checkpoint_of(view, id_, asked, 3, 1 << 20)
-            told = [lsn for b, (_, lsn) in sorted(self.marked[query].items()) if b > after]
-            assert [marker.lsn for marker in got.markers] == told[:3]
+            marker_lsns = [lsn for b, (_, lsn) in sorted(self.marked[query].items()) if b > after]
+            assert [marker.lsn for marker in got.markers] == marker_lsns[:3]
             for marker in got.markers:
                 for file in marker.files:
                     assert file_bytes(view, id_, file.entry) == file.path.encode()

@@ -103,7 +103,7 @@ class SnapshotModel(RuleBasedStateMachine):
 
     def mark_batch(self, folders: set[str]) -> None:
         """A batch with a change log of each store; its marker names some of what was appended."""
-        due = {folder: one for folder, one in self.appended.items() if folder in folders}
+        due = {folder: snapshot for folder, snapshot in self.appended.items() if folder in folders}
         paths = {folder: f"{folder}/{self.batch + 1}.changelog" for folder in FOLDERS}
         refs = tuple(
             FileRef(FilePath(path), self.put(path, self.batch).entries[0])

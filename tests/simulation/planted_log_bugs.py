@@ -126,8 +126,12 @@ def trim_past_everyone(view: StoreView, now_ms: int, settings: Settings) -> list
 class LastAttemptNamed(Run):
     def writes(self) -> tuple[Write, ...]:
         def last(partition: int) -> Attempt:
-            tried = [one for one in self.attempts if one.partition == partition and one.entries]
-            return max(tried, key=lambda one: one.number)
+            tried = [
+                attempt
+                for attempt in self.attempts
+                if attempt.partition == partition and attempt.entries
+            ]
+            return max(tried, key=lambda attempt: attempt.number)
 
         return tuple(
             msgspec.structs.replace(
@@ -205,14 +209,14 @@ class AsideNeverRecalled(RawReader):
 
 @dataclass(frozen=True)
 class Planted:
-    """`found` is in the sentence that reports it: by its own invariant, not by an accident.
+    """A planted bug; what reports it has `sentence` in it: its own invariant, not an accident.
 
     `where` fixes parts of the setup for bugs that show only in some; `seeds` is the most worlds it
     may take.
     """
 
     parts: LogParts
-    found: str
+    sentence: str
     where: dict[str, Any] = field(default_factory=dict)
     seeds: int = 80
 

@@ -112,8 +112,8 @@ class RoutedAndNotTold(Producer):
 
 class BeganForgotten(StoreView):
     def stream(self, name: Any) -> StreamRecord | None:
-        found = super().stream(name)
-        return None if found is None else msgspec.structs.replace(found, began=Lsn(0))
+        record = super().stream(name)
+        return None if record is None else msgspec.structs.replace(record, began=Lsn(0))
 
 
 class MarkedAcrossADelete(Replica):

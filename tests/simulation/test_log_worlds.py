@@ -37,19 +37,19 @@ def test_every_invariant_holds_whatever_goes_wrong(world: str, log_seeds: int) -
     seeds = range(first, first + log_seeds)
     outcomes = [simulate_log(seed, drawn(seed, **WORLDS[world])) for seed in seeds]
     # Things did go wrong, and everybody came to an end all the same.
-    assert sum(one.faults for one in outcomes) > 4 * len(outcomes)
-    assert sum(one.runs for one in outcomes) > 2 * len(outcomes)
-    assert sum(one.batches for one in outcomes) > 2 * len(outcomes)
-    assert sum(one.trims for one in outcomes) > len(outcomes)
-    assert sum(one.changes for one in outcomes) > len(outcomes)
+    assert sum(outcome.faults for outcome in outcomes) > 4 * len(outcomes)
+    assert sum(outcome.runs for outcome in outcomes) > 2 * len(outcomes)
+    assert sum(outcome.batches for outcome in outcomes) > 2 * len(outcomes)
+    assert sum(outcome.trims for outcome in outcomes) > len(outcomes)
+    assert sum(outcome.changes for outcome in outcomes) > len(outcomes)
     if WORLDS[world].get("servers", 1) > 1:
-        assert sum(one.loads for one in outcomes) > len(outcomes) / 40
+        assert sum(outcome.loads for outcome in outcomes) > len(outcomes) / 40
 
 
 def test_what_was_answered_and_lost_is_run_again(log_seeds: int) -> None:
     outcomes = [simulate_log(seed, drawn(seed, **CRASHES)) for seed in range(log_seeds)]
-    assert sum(one.lost for one in outcomes) > len(outcomes) / 20
-    assert sum(one.batches for one in outcomes) > 4 * len(outcomes)
+    assert sum(outcome.lost for outcome in outcomes) > len(outcomes) / 20
+    assert sum(outcome.batches for outcome in outcomes) > 4 * len(outcomes)
 
 
 @pytest.mark.parametrize("bug", PLANTED)
@@ -61,7 +61,7 @@ def test_a_planted_bug_is_found(bug: str) -> None:
             simulate_log(seed, drawn(seed, **planted.where), parts=planted.parts)
         except Violation as violation:
             said.append(str(violation).partition("\n")[0])
-            if planted.found in said[-1]:
+            if planted.sentence in said[-1]:
                 return
     pytest.fail(f"not found in {planted.seeds} worlds; they said {said[:3]}")
 

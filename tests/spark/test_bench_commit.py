@@ -55,13 +55,13 @@ SMALL = msgspec.structs.replace(
 
 def checked(*asked: object, system: str, planted: int) -> Found:
     """What the oracle says, and so many rows more that differ."""
-    found = with_oracle(*asked)  # type: ignore[arg-type]
-    assert found.rows_checked
+    comparison = with_oracle(*asked)  # type: ignore[arg-type]
+    assert comparison.rows_checked
     # Hadoop keeps a checksum beside each file that it writes to a local disk.
     checksums = list(Path(str(asked[-1])).glob("checkpoints/*/offsets/.*.crc"))
     assert bool(checksums) is (system == ZSTREAM)
-    assert found.rows_different == 0, found.first
-    return msgspec.structs.replace(found, rows_different=planted)
+    assert comparison.rows_different == 0, comparison.first
+    return msgspec.structs.replace(comparison, rows_different=planted)
 
 
 def opened(plan: Plan, group: Group, system: str, folder: Path, *, wrong: str) -> Rig:
@@ -73,16 +73,16 @@ def opened(plan: Plan, group: Group, system: str, folder: Path, *, wrong: str) -
 def test_a_short_run_of_every_way_to_commit_is_checked_and_a_planted_wrong_one_is_named(
     tmp_path: Path,
 ) -> None:
-    told: list[str] = []
+    steps_told: list[str] = []
     shown = io.StringIO()
     file, picture = tmp_path / "commit.json", tmp_path / "commit.png"
     runs = partial(commit.runs.runs, opening=partial(opened, wrong=WRONG))
     suite = dataclasses.replace(commit.SUITE, runs=runs)
     outlet = Outlet(Console(file=shown, width=160), file, picture)
-    assert not run(suite, SMALL, tmp_path, told.append, outlet)
+    assert not run(suite, SMALL, tmp_path, steps_told.append, outlet)
     written = msgspec.json.decode(file.read_bytes())
     by_system = {record["system"]: record for record in written["runs"]}
-    assert len(told) == SMALL.steps == len(written["runs"]) == len(by_system)
+    assert len(steps_told) == SMALL.steps == len(written["runs"]) == len(by_system)
     assert set(by_system) == {*CELLS}
     assert all(record["rows_checked"] > 0 for record in by_system.values())
     figures = written["figures"]

@@ -26,14 +26,14 @@ SMALL = Size(
 
 
 def test_every_run_answers_and_the_figures_are_those_of_the_runs(tmp_path: Path) -> None:
-    told: list[str] = []
+    steps_told: list[str] = []
     shown = io.StringIO()
     path = tmp_path / "floor.json"
-    assert run(floor.SUITE, SMALL, tmp_path, told.append, Outlet(Console(file=shown), path))
+    assert run(floor.SUITE, SMALL, tmp_path, steps_told.append, Outlet(Console(file=shown), path))
     written = json.loads(path.read_text())
     runs = {record["system"]: record for record in written["runs"]}
     assert list(runs) == ["fill", "spark", "spark+switches", "penstock", "evict", "append", "fetch"]
-    assert len(told) == SMALL.steps == len(written["runs"])
+    assert len(steps_told) == SMALL.steps == len(written["runs"])
     figures = {
         name: value for name, value in written["figures"].items() if not name.startswith("floor.")
     }
@@ -83,7 +83,7 @@ def test_every_run_answers_and_the_figures_are_those_of_the_runs(tmp_path: Path)
     assert runs["fetch"]["rows"] == runs["fill"]["entries"] * 256
     assert runs["fetch"]["bytes"] >= runs["fetch"]["rows"] * 988
     assert "where a batch's time goes" in shown.getvalue()
-    assert [one.name for one in tmp_path.iterdir()] == ["floor.json"]
+    assert [path_of_result.name for path_of_result in tmp_path.iterdir()] == ["floor.json"]
 
 
 @pytest.mark.parametrize("query", ["cm_category", "lr_join"])
@@ -131,4 +131,4 @@ def test_a_planted_wrong_count_ends_the_suite_with_its_name(
     written = json.loads(path.read_text())
     assert [record["system"] for record in written["runs"]] == ["fill"]
     assert written["figures"] == {}
-    assert [one.name for one in tmp_path.iterdir()] == ["floor.json"]
+    assert [path_of_result.name for path_of_result in tmp_path.iterdir()] == ["floor.json"]

@@ -39,14 +39,14 @@ def test_a_short_run_is_written(backends: tuple[str, ...], tmp_path: Path) -> No
         recover_rate=500,
         recoveries=1,
     )
-    told: list[str] = []
+    steps_told: list[str] = []
     file, picture = tmp_path / "l.json", tmp_path / "l.png"
     outlet = Outlet(Console(file=io.StringIO()), file, picture)
-    assert run(log.SUITE, small, tmp_path, told.append, outlet)
+    assert run(log.SUITE, small, tmp_path, steps_told.append, outlet)
     written = msgspec.json.decode(file.read_bytes())
     figures = written["figures"]
     runs = {(record["backend"], record["measured"]): record for record in written["runs"]}
-    assert len(told) == small.steps == len(runs) == len(written["runs"])
+    assert len(steps_told) == small.steps == len(runs) == len(written["runs"])
     for backend in backends:
         prefix = "" if backend == EMBEDDED else f"{backend}."
         headline = "headline." if backend == EMBEDDED else prefix

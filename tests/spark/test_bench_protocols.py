@@ -30,14 +30,14 @@ SMALL = msgspec.structs.replace(
 
 
 def test_a_short_run_of_every_protocol_is_right_and_written(tmp_path: Path) -> None:
-    told: list[str] = []
+    steps_told: list[str] = []
     file, picture = tmp_path / "p.json", tmp_path / "p.png"
     outlet = Outlet(Console(file=io.StringIO(), width=120), file, picture)
-    assert run(protocols.SUITE, SMALL, tmp_path, told.append, outlet)
+    assert run(protocols.SUITE, SMALL, tmp_path, steps_told.append, outlet)
     written = msgspec.json.decode(file.read_bytes())
     figures, runs = written["figures"], written["runs"]
     void = figures["headline.runs_void"]
-    assert len(told) == SMALL.steps == 4
+    assert len(steps_told) == SMALL.steps == 4
     assert {record["system"] for record in runs} == set(SMALL.protocols)
     assert 4 <= len(runs) <= 4 + void, "only a run whose sender was late is made once more"
     assert all(record["level"] == "log" and record["rows_checked"] > 0 for record in runs)
@@ -61,9 +61,12 @@ def test_a_planted_missing_row_is_a_wrong_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def without_its_second_row(graph: str, load: Load, seen: Sequence[Seen]) -> Checked:
-        rows = [row for one in seen for row in one.rows]
+        rows = [row for seen_rows in seen for row in seen_rows.rows]
         same = [row for row in rows if row[0] == rows[0][0]]
-        kept = [Seen(one.at_us, [row for row in one.rows if row != same[1]]) for one in seen]
+        kept = [
+            Seen(seen_rows.at_us, [row for row in seen_rows.rows if row != same[1]])
+            for seen_rows in seen
+        ]
         return check(graph, load, kept)
 
     monkeypatch.setattr(task_graph_runs, "check", without_its_second_row)

@@ -39,16 +39,16 @@ END_TIMEOUT_S = 300.0
 
 
 def test_a_suite_measures_checks_and_writes_what_it_promises(tmp_path: Path) -> None:
-    told: list[str] = []
+    steps_told: list[str] = []
     said = io.StringIO()
     path = tmp_path / "result.json"
     outlet = Outlet(Console(file=said, width=160), path)
-    is_right = run_suite(compared.SUITES["nexmark"], SMALL, tmp_path, told.append, outlet)
+    is_right = run_suite(compared.SUITES["nexmark"], SMALL, tmp_path, steps_told.append, outlet)
     written = json.loads(path.read_text())
     assert list(written) == ["suite", "machine", "versions", "settings", "runs", "figures"]
     (run,) = written["runs"]
     assert is_right
-    assert told == ["q18 on penstock, 1 of 1"]
+    assert steps_told == ["q18 on penstock, 1 of 1"]
     assert run["verdict"]["kind"] in ("ok", "void: late generator"), run["verdict"]
     assert run["rows_checked"] > 0
     assert run["rows_different"] == 0
@@ -67,7 +67,7 @@ def test_a_suite_measures_checks_and_writes_what_it_promises(tmp_path: Path) -> 
         assert written["figures"]["headline.runs_void"] == 1
         assert "Q18.penstock.p99_ms" not in written["figures"]
     assert "Q18" in said.getvalue()
-    assert [one.name for one in tmp_path.iterdir()] == ["result.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
 
 
 def test_a_planted_wrong_query_is_reported_and_the_right_one_beside_it_is_not(
@@ -76,19 +76,19 @@ def test_a_planted_wrong_query_is_reported_and_the_right_one_beside_it_is_not(
     def planted(group: Group, size: Size, folder: Path, tell: Tell) -> list[Answered]:
         """Spark is told to select other auctions than the oracle thinks."""
         asked = tuple(
-            replace(one, parameters={"auctions": [1_007, 1_020]}) if one.name == "q2" else one
-            for one in group.asked
+            replace(query, parameters={"auctions": [1_007, 1_020]}) if query.name == "q2" else query
+            for query in group.asked
         )
         small = Size(20, 1_000, QUICK_START)
         return answers.answered(replace(group, asked=asked), small, folder, tell)
 
-    told: list[str] = []
+    steps_told: list[str] = []
     said = io.StringIO()
     path = tmp_path / "answers.json"
     plan = answers.plan_of(queries=("q2", "q18"), quick=True, data=tmp_path)
     suite = replace(answers.SUITE, runs=partial(answers.runs, answer=planted))
     outlet = Outlet(Console(file=said, width=80), path)
-    is_right = run_suite(suite, plan, tmp_path, told.append, outlet)
+    is_right = run_suite(suite, plan, tmp_path, steps_told.append, outlet)
     written = json.loads(path.read_text())
     figures = written["figures"]
     assert not is_right
@@ -99,8 +99,8 @@ def test_a_planted_wrong_query_is_reported_and_the_right_one_beside_it_is_not(
     assert figures["Q18.rows"] > 0
     assert all(run["instance"] == 2 and run["batches"] >= 20 for run in written["runs"])
     assert "wrong: Q2" in said.getvalue()
-    assert len(told) == 2 * 20
-    assert [one.name for one in tmp_path.iterdir()] == ["answers.json"]
+    assert len(steps_told) == 2 * 20
+    assert [file.name for file in tmp_path.iterdir()] == ["answers.json"]
 
 
 def test_an_interrupt_leaves_no_process_behind_and_still_writes_the_file(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_an_interrupt_leaves_no_process_behind_and_still_writes_the_file(tmp_pat
     _, complaint = bench.communicate(timeout=END_TIMEOUT_S)
     assert bench.returncode == 130, complaint
     _, alive = psutil.wait_procs(started, timeout=60)
-    assert [one.cmdline() for one in alive] == []
+    assert [child.cmdline() for child in alive] == []
     assert json.loads(path.read_text())["suite"] == "nexmark"
-    assert [one.name for one in tmp_path.iterdir()] == ["result.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
 
 
 def _wait_for_spark(bench: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -123,7 +123,7 @@ def _wait_for_spark(bench: subprocess.Popen[bytes]) -> list[psutil.Process]:
     until = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < until:
         below: list[psutil.Process] = psutil.Process(bench.pid).children(recursive=True)
-        if any("java" in one.name() for one in below):
+        if any("java" in process.name() for process in below):
             return below
         time.sleep(0.1)
     bench.kill()

@@ -101,6 +101,44 @@ def test_an_unknown_mode_names_the_ones_there_are(spark: SparkSession, job: Job)
         job.run()
 
 
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("spark.penstock.commit.mod", "is no setting of Penstock .*docs/settings.md lists them"),
+        (
+            "spark.penstock.commit.protocol",
+            "of an earlier version.*marker now: remove that setting",
+        ),
+        (
+            "spark.penstock.coordinator.url",
+            "of an earlier version.*marker now: remove that setting",
+        ),
+    ],
+)
+def test_a_setting_that_nobody_reads_is_refused_by_name(
+    spark: SparkSession, job: Job, setting: str, sentence: str
+) -> None:
+    spark.conf.set(setting, "marker")
+    try:
+        with pytest.raises(Exception, match=f"{setting} .*{sentence}"):
+            job.run()
+    finally:
+        spark.conf.unset(setting)
+    job.run()
+    assert job.seen() == job.all_sent()
+
+
+def test_a_driver_does_not_start_with_a_setting_that_nobody_reads(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    context: Any = spark._jsc.sc()
+    context.conf().set("spark.penstock.commit.protocol", "marker")
+    try:
+        with pytest.raises(Exception, match=r"commit\.protocol is a setting of an earlier version"):
+            jvm.penstock.PenstockPlugin().driverPlugin().init(context, None)
+    finally:
+        context.conf().remove("spark.penstock.commit.protocol")
+
+
 def test_an_unknown_place_for_snapshots_names_the_ones_there_are(
     spark: SparkSession, job: Job
 ) -> None:

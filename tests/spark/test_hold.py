@@ -13,7 +13,13 @@ import pytest
 
 from support.servers.processes import DriverProcess, ServerProcess, wait_until
 from support.spark.three_queries.job import NAMES
-from support.spark.three_queries.run import START_S, ThreeQueries, latest, told, wait_until_standing
+from support.spark.three_queries.run import (
+    START_S,
+    ThreeQueries,
+    latest,
+    query_status,
+    wait_until_standing,
+)
 
 HELD = 3
 
@@ -37,7 +43,7 @@ def let_go(driver: DriverProcess) -> None:
 def wait_for_the_end(job: ThreeQueries, driver: DriverProcess) -> None:
     code = driver.wait(START_S)
     assert code == 0, driver.said()[-6000:]
-    job.check_whole({name: str(query["id"]) for name, query in told(driver).items()})
+    job.check_whole({name: str(query["id"]) for name, query in query_status(driver).items()})
 
 
 def test_the_next_batch_computes_while_the_state_of_a_batch_is_made_durable(
@@ -51,7 +57,7 @@ def test_the_next_batch_computes_while_the_state_of_a_batch_is_made_durable(
         # stands at its gate. The file sink could skip the held batch if it were run again, so that
         # it waits for the state itself.
         def next_batch_computes() -> bool:
-            now = told(driver)
+            now = query_status(driver)
             last = {name: query["batch"] for name, query in now.items()}
             return last == {"totals": HELD + 1, "batches": HELD, "files": HELD - 1} and all(
                 now[name]["active_tasks"] > 0 for name in ("files", "batches")
@@ -59,7 +65,7 @@ def test_the_next_batch_computes_while_the_state_of_a_batch_is_made_durable(
 
         wait_until("the next batch computes", next_batch_computes, START_S)
         visible = {"totals": HELD - 1, "batches": HELD, "files": HELD - 1}
-        for name, query in told(driver).items():
+        for name, query in query_status(driver).items():
             assert latest(job.checkpoint(name), "commits") <= HELD - 1
             assert latest(job.checkpoint(name), "offsets") <= HELD
             assert job.seen(name, query["id"]).batch == visible[name]
@@ -78,13 +84,13 @@ def test_nothing_of_a_batch_is_seen_before_its_offsets_are_durable(job: ThreeQue
         # All work of the batch is done that can be: Spark counts it as done where the log takes
         # its rows, and the function for foreachBatch and the file sink's tasks wait for rows.
         def batch_computes() -> bool:
-            now = told(driver)
+            now = query_status(driver)
             return now["totals"]["batch"] in (HELD, HELD + 1) and all(
                 now[name]["active_tasks"] > 0 for name in ("files", "batches")
             )
 
         wait_until("the batch computes", batch_computes, START_S)
-        for name, query in told(driver).items():
+        for name, query in query_status(driver).items():
             assert job.seen(name, query["id"]).batch == HELD - 1
             assert not (job.checkpoint(name) / "offsets" / str(HELD)).exists()
             assert latest(job.checkpoint(name), "commits") <= HELD - 1
@@ -92,7 +98,11 @@ def test_nothing_of_a_batch_is_seen_before_its_offsets_are_durable(job: ThreeQue
         let_go(driver)
         wait_for_the_end(job, driver)
         for name in ("files", "batches"):
-            assert told(driver)[name]["steps"]["wait at the gate"]["max_ms"] > 0
-        assert told(driver)["totals"]["steps"].keys() >= {"local write", "append state", "marker"}
+            assert query_status(driver)[name]["steps"]["wait at the gate"]["max_ms"] > 0
+        assert query_status(driver)["totals"]["steps"].keys() >= {
+            "local write",
+            "append state",
+            "marker",
+        }
     finally:
         driver.kill()

@@ -96,8 +96,8 @@ def nothing_is_late(
     watermarks: Sequence[Watermark],
     newest_us: Sequence[Mapping[int, int]],
 ) -> list[Progress]:
-    found = progress(marked, watermarks, newest_us)
-    return [one._replace(late_us=0) for one in found]
+    marked_batches = progress(marked, watermarks, newest_us)
+    return [batch._replace(late_us=0) for batch in marked_batches]
 
 
 def late_rows(run: Run, stage: Stage) -> int:
@@ -114,9 +114,9 @@ def late_rows(run: Run, stage: Stage) -> int:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_oracle_agrees_on_rows_that_come_too_late(run: Run, name: str) -> None:
-    found = run.check(name)
-    assert found.is_right, str(found)
-    assert found.rows > 0
+    comparison = run.check(name)
+    assert comparison.is_right, str(comparison)
+    assert comparison.rows > 0
     assert late_rows(run, run.queries[name].stages[0]) > 0
 
 

@@ -45,8 +45,8 @@ def test_a_query_that_drops_ties_is_found_out(nexmark: Done) -> None:
     reported = nexmark.answered[name]
     assert not reported.is_right
     assert 0 < reported.different < reported.rows
-    found = nexmark.trial.check(nexmark.asked(name))
-    first = found.differences[0]
+    comparison = nexmark.trial.check(nexmark.asked(name))
+    first = comparison.differences[0]
     assert first.kind == "expected but not committed"
     ids = nexmark.trial.ids[name]
     assert first.batch is not None
@@ -62,7 +62,7 @@ def test_the_watermark_the_oracle_computes_is_the_one_spark_wrote_down(
     trial, asked = nexmark.trial, nexmark.asked(name)
     stage = asked.query.stages[0]
     past = Committed(trial.client, stage, trial.ids[name][stage.name], {}, {})
-    computed = [one.watermark_us // 1_000 for one in past.batches]
+    computed = [batch.watermark_us // 1_000 for batch in past.batches]
     past.close()
     offsets = trial.checkpoints(asked) / stage.name / "offsets"
     written = [

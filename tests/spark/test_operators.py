@@ -114,8 +114,8 @@ class CountRows(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        there = self._count.get()
-        count = (there[0] if there is not None else 0) + sum(len(frame) for frame in rows)
+        counted = self._count.get()
+        count = (counted[0] if counted is not None else 0) + sum(len(frame) for frame in rows)
         self._count.update((count,))
         yield pd.DataFrame({"key": [key[0]], "count": [count]})
 
@@ -163,8 +163,8 @@ def expected(name: str) -> Counter[Any]:
     if name.startswith("deduplicate"):
         return Counter((n % KEYS, n) for n in set(NUMBERS))
     if name == "join":
-        there = Counter(NUMBERS)
-        return Counter({(n % KEYS, n): count * count for n, count in there.items() if n % 2 == 0})
+        counts = Counter(NUMBERS)
+        return Counter({(n % KEYS, n): count * count for n, count in counts.items() if n % 2 == 0})
     if name == "limit":
         return Counter((n % KEYS, n) for n in NUMBERS)
     if name == "total":
@@ -173,10 +173,10 @@ def expected(name: str) -> Counter[Any]:
 
 
 def seen(client: Client, stream: str, mode: str) -> Counter[Any]:
-    found = client.read(stream).to_pylist()
+    rows = client.read(stream).to_pylist()
     if mode == "append":
-        return Counter(tuple(row.values()) for row in found)
-    latest = {row["key"]: row["count"] for row in found}
+        return Counter(tuple(row.values()) for row in rows)
+    latest = {row["key"]: row["count"] for row in rows}
     return Counter(dict.fromkeys(latest.items(), 1))
 
 
@@ -193,7 +193,9 @@ def rows_kept(name: str) -> int:
 
 
 @pytest.fixture
-def told(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+def session_settings(
+    spark: SparkSession, request: pytest.FixtureRequest
+) -> Iterator[dict[str, str]]:
     """Settings for one test; the session is as it was afterwards."""
     settings: dict[str, str] = request.getfixturevalue("settings")
     before = {key: spark.conf.get(key, None) for key in settings}
@@ -210,7 +212,7 @@ def told(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[dict[s
 @pytest.mark.parametrize(
     ("name", "settings"), CASES, ids=[f"{n}-{'-'.join(s.values()) or 'default'}" for n, s in CASES]
 )
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("session_settings")
 def test_an_operator_is_right_across_a_restart(
     spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path, name: str, settings: object
 ) -> None:

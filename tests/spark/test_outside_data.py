@@ -56,8 +56,8 @@ class Outside:
     expected: Mapping[str, list[str]]
 
     def rows(self, stage: str) -> list[Row]:
-        found: list[Row] = self.client.read(self.streams[stage]).to_pylist()
-        return found
+        rows: list[Row] = self.client.read(self.streams[stage]).to_pylist()
+        return rows
 
     def view(self, stage: Stage) -> list[Row]:
         """The last row of every key."""
@@ -67,10 +67,14 @@ class Outside:
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    found = (data_folder(os.environ) or ROOT.parent / "shared" / "data") / "nexmark-risingwave"
-    if not found.is_dir():
-        pytest.skip(f"skipped, because {found} is not there; PENSTOCK_TEST_DATA names its parent")
-    return found
+    folder_of_data = (
+        data_folder(os.environ) or ROOT.parent / "shared" / "data"
+    ) / "nexmark-risingwave"
+    if not folder_of_data.is_dir():
+        pytest.skip(
+            f"skipped, because {folder_of_data} is not there; PENSTOCK_TEST_DATA names its parent"
+        )
+    return folder_of_data
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +105,10 @@ def outside(
         running |= {stage.name: start(stage) for stage in of_this_turn}
         for stage in of_this_turn:
             assert running[stage.name].awaitTermination(FINISH_S)
-    told = json.loads((folder / "expected.json").read_text())["queries"]
+    cases = json.loads((folder / "expected.json").read_text())["queries"]
     expected = {
         name.split("_")[0]: [row for check in case["checks"] for row in check["rows_raw"]]
-        for name, case in told.items()
+        for name, case in cases.items()
     }
     ids = {name: str(query.id) for name, query in running.items()}
     return Outside(client, chosen, streams, ids, expected)
@@ -147,9 +151,9 @@ def lines(rows: list[Row], *columns: str) -> list[str]:
     return [" ".join(text(row[name]) for name in columns) for row in kept]
 
 
-def same(found: list[str], expected: list[str], *, ordered: bool = False) -> None:
+def same(answer: list[str], expected: list[str], *, ordered: bool = False) -> None:
     """Equal but for the width of the space between two words."""
-    ours, theirs = ([" ".join(line.split()) for line in side] for side in (found, expected))
+    ours, theirs = ([" ".join(line.split()) for line in side] for side in (answer, expected))
     assert ours == theirs if ordered else sorted(ours) == sorted(theirs)
 
 
@@ -214,8 +218,8 @@ def test_the_averages_by_seller_are_theirs(
         spark, stage, tmp_path, streams=streams, rows_max=1, available_now=True
     )
     assert query.awaitTermination(FINISH_S)
-    found = outside.client.read(streams["q6"]).to_pylist()
-    assert sorted((row["seller"], row["average"]) for row in found) == theirs
+    averages = outside.client.read(streams["q6"]).to_pylist()
+    assert sorted((row["seller"], row["average"]) for row in averages) == theirs
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -41,7 +41,7 @@ class Run:
             log=self.servers.url,
             outage=self._without_the_leader(),
         ) as self._trial:
-            self.answered = {one.query: one for one in self._trial.run()}
+            self.answered = {answered.query: answered for answered in self._trial.run()}
 
     @contextlib.contextmanager
     def _without_the_leader(self) -> Iterator[None]:
@@ -56,19 +56,19 @@ class Run:
 
     def _leader(self) -> int:
         stream = log_address(self.servers.url).name
-        found: list[int | None] = []
+        leaders: list[int | None] = []
 
         def is_there() -> bool:
-            found.append(self.servers.leader(stream))
-            return found[-1] not in (None, self.killed)
+            leaders.append(self.servers.leader(stream))
+            return leaders[-1] not in (None, self.killed)
 
         wait_until("the log has a leader that runs", is_there)
-        assert found[-1] is not None
-        return found[-1]
+        assert leaders[-1] is not None
+        return leaders[-1]
 
     def _batches(self) -> dict[str, int]:
         known = self._trial.client.queries()
-        return {one["query"]: one["marker"]["batch"] for one in known if one["marker"]}
+        return {query["query"]: query["marker"]["batch"] for query in known if query["marker"]}
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +84,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_nexmark_query_is_right_after_every_batch(run: Run, name: str) -> None:
-    found = run.answered[name]
-    assert found.error is None, found.error
-    assert found.different == 0, "\n".join(found.differences)
-    assert found.rows > 0
-    assert found.events == SIZE.commits * SIZE.events
-    assert 0 < found.batches_at_the_kill < found.batches
-    assert found.instance == 2
+    answered = run.answered[name]
+    assert answered.error is None, answered.error
+    assert answered.different == 0, "\n".join(answered.differences)
+    assert answered.rows > 0
+    assert answered.events == SIZE.commits * SIZE.events
+    assert 0 < answered.batches_at_the_kill < answered.batches
+    assert answered.instance == 2
 
 
 def test_queries_commit_while_the_server_that_led_the_log_is_down(run: Run) -> None:

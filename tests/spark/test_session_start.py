@@ -63,9 +63,9 @@ def run(folder: Path, how: str) -> tuple[dict[str, object], str]:
 
 
 def test_a_session_brings_its_server_and_takes_it_along_when_it_stops(tmp_path: Path) -> None:
-    told, said = run(tmp_path, "stop")
-    server = told.pop("server")
-    assert told == {
+    facts, said = run(tmp_path, "stop")
+    server = facts.pop("server")
+    assert facts == {
         "same": True,
         "version": True,
         "token_on_a_command_line": False,
@@ -80,8 +80,8 @@ def test_a_session_brings_its_server_and_takes_it_along_when_it_stops(tmp_path: 
 
 
 def test_a_program_that_forgets_to_stop_leaves_no_server_behind(tmp_path: Path) -> None:
-    told, _ = run(tmp_path, "forget")
-    assert not Path(f"/proc/{told['server']}").exists()
+    facts, _ = run(tmp_path, "forget")
+    assert not Path(f"/proc/{facts['server']}").exists()
     assert read_server_file(tmp_path / "data") is None
 
 

@@ -49,12 +49,12 @@ def of(results: list[Result], variant: str, group: str) -> list[Result]:
 
 
 def check(results: list[Result], variant: str, group: str) -> None:
-    found = of(results, variant, group)
-    assert found, f"the suite has no group {group} for {variant}"
-    broken = [f"{r['case']}: {r['error']}" for r in found if not r["ok"]]
+    of_group = of(results, variant, group)
+    assert of_group, f"the suite has no group {group} for {variant}"
+    broken = [f"{r['case']}: {r['error']}" for r in of_group if not r["ok"]]
     assert not broken, "\n\n".join(broken)
-    if all(r["skipped"] for r in found):
-        pytest.skip("; ".join(sorted({r["skipped"] for r in found})))
+    if all(r["skipped"] for r in of_group):
+        pytest.skip("; ".join(sorted({r["skipped"] for r in of_group})))
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -36,5 +36,5 @@ def fingerprint(rows: pa.RecordBatch) -> str:
 
 
 def column(rows: pa.RecordBatch, name: str) -> list[object]:
-    found: list[object] = rows.column(name).to_pylist()
-    return found
+    values: list[object] = rows.column(name).to_pylist()
+    return values

@@ -31,13 +31,13 @@ class Module:
         Names that only a type checker needs count like the rest: a layer is a matter of thought.
         """
         nodes = ast.walk(self.tree) if lazy else _at_import(self.tree)
-        found: set[str] = set()
+        imported: set[str] = set()
         for node in nodes:
             if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
+                imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
-                found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-        return found
+                imported |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        return imported
 
     def functions(self) -> Iterator[tuple[str, int]]:
         for node in ast.walk(self.tree):

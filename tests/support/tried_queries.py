@@ -33,7 +33,9 @@ class Done:
     """Reads of state by the second driver, by stage, where they were to be counted."""
 
     def asked(self, name: str) -> Asked:
-        return next(one for one in self.trial.group.asked if one.name == name)
+        return next(
+            asked_query for asked_query in self.trial.group.asked if asked_query.name == name
+        )
 
 
 class CountedEngine(Engine):
@@ -63,7 +65,7 @@ def tried(group: Group, size: Size, folder: Path, *, counts_reads: bool = False)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests"), *([before] if before else [])])
     try:
         with Trial(group, size, folder, opening=opening) as trial:
-            yield Done(trial, {one.query: one for one in trial.run()}, reads)
+            yield Done(trial, {answered.query: answered for answered in trial.run()}, reads)
     finally:
         os.environ.pop("PYTHONPATH")
         if before:
@@ -71,11 +73,11 @@ def tried(group: Group, size: Size, folder: Path, *, counts_reads: bool = False)
 
 
 def assert_right(done: Done, name: str) -> None:
-    found = done.answered[name]
-    assert found.error is None, found.error
-    assert found.different == 0, "\n".join(found.differences)
-    assert found.rows > 0
-    assert found.events >= EVENTS_MIN
-    assert found.batches >= BATCHES_MIN
-    assert 0 < found.batches_at_the_kill < found.batches
-    assert found.instance == 2
+    comparison = done.answered[name]
+    assert comparison.error is None, comparison.error
+    assert comparison.different == 0, "\n".join(comparison.differences)
+    assert comparison.rows > 0
+    assert comparison.events >= EVENTS_MIN
+    assert comparison.batches >= BATCHES_MIN
+    assert 0 < comparison.batches_at_the_kill < comparison.batches
+    assert comparison.instance == 2

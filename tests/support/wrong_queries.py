@@ -24,10 +24,10 @@ def _hottest(frames: Frames) -> DataFrame:
         .groupBy(f.window("date_time", "10 seconds", "2 seconds"), "auction")
         .agg(f.count("*").alias("bids"), f.max("sent_at").alias("sent_at"))
     )
-    one = f.struct("auction", "bids", "sent_at")
+    item = f.struct("auction", "bids", "sent_at")
     return (
         counted.groupBy("window")
-        .agg(f.max_by(one, "bids").alias("one"))
+        .agg(f.max_by(item, "bids").alias("one"))
         .select(
             f.col("window.start").alias("starts_at"), f.col("window.end").alias("ends_at"), "one.*"
         )

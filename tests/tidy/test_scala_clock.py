@@ -1,4 +1,4 @@
-"""One file of the plug-in reads the clock and pauses; the others are given a Clock."""
+"""One file of the plug-in reads the clock and pauses; the others are given a Clock, but for few."""
 
 from __future__ import annotations
 
@@ -7,6 +7,29 @@ import re
 from support.sources import ROOT, lines_of, scala_files, short
 
 CLOCK = "Clock.scala"
+MACHINE_CLOCK = "Clock.System"
+# Made by Spark by name, or for each task, with no clock to hand; the owner of all that is open in a
+# JVM; and what only tests use. Others are given a clock.
+NAMES_THE_MACHINE = {
+    f"{name}.scala"
+    for name in (
+        "AdmittedOlderSource",
+        "AdmittedStream",
+        "DeadlinePool",
+        "DelayedFileSystem",
+        "ExecutorPart",
+        "Failpoint",
+        "HintChannel",
+        "JvmResources",
+        "Polling",
+        "QueryAdmission",
+        "ReadAhead",
+        "SubstreamReader",
+        "TaskHints",
+        "TaskLog",
+        "TaskWriter",
+    )
+}
 # Reading the time, pausing, and waits that end by themselves, by whatever name Java has them.
 READS_OR_PAUSES = re.compile(
     r"System\.(nanoTime|currentTimeMillis)|Instant\.now|Thread\.sleep|TimeUnit\.\w+\.sleep"
@@ -26,3 +49,10 @@ def test_only_the_clock_of_the_plug_in_reads_the_time_and_pauses() -> None:
         if READS_OR_PAUSES.search(line)
     ]
     assert not wrong
+
+
+def test_no_further_file_names_the_clock_of_the_machine_itself() -> None:
+    sources = [path for path in scala_files() if path.is_relative_to(ROOT / "jvm" / "src")]
+    named = {path.name for path in sources if MACHINE_CLOCK in "\n".join(lines_of(path))}
+    assert "JvmResources.scala" in named, "where the clock comes from that others are given"
+    assert not named - NAMES_THE_MACHINE

@@ -52,16 +52,16 @@ MAY_IMPORT = {
     "devices": {"words", "settings", "observe", "wire"},
     "prefetch": BASE,
     "commit": {"words", "settings"},
-    "commit.channel": {"commit", "prefetch", "wire"},
+    "commit.channel": {"words", "commit", "prefetch", "wire"},
     "commit.driver": {*BASE, "commit", "commit.channel"},
     "commit.executor": {
         *BASE,
         *("client", "prefetch", "spark", "checkpoint.location"),
-        *(COMMIT - {"commit.jvm"}),
+        *("commit", "commit.channel"),
     },
     "commit.jvm": {
         *("client", "words", "wire", "observe", "devices", "eviction", "prefetch"),
-        *("commit", "commit.driver", "commit.executor"),
+        *("commit", "commit.channel", "commit.driver", "commit.executor"),
     },
     "query": {*BASE, "client", "spark", "observe", "commit.driver", "commit.jvm"},
     "admission": {*BASE, "client", "devices", "spark", "query", "observe", "commit.jvm"},
@@ -161,15 +161,15 @@ def layer_of(name: str) -> str | None:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    found = []
+    read_sources = []
     for path in scala_files():
         if path.is_relative_to(SOURCES):
             text = path.read_text(encoding="utf-8")
             package = re.search(r"^package ([\w.]+)$", text, re.MULTILINE)
             assert package is not None, f"{short(path)} names no package"
             code = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', "", text, flags=re.DOTALL)
-            found.append(Source(path, package[1], code))
-    return tuple(found)
+            read_sources.append(Source(path, package[1], code))
+    return tuple(read_sources)
 
 
 def test_a_file_lies_in_the_folder_of_its_package() -> None:

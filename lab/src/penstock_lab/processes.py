@@ -62,7 +62,7 @@ def thread_first_in_line() -> bool:
 
 
 def first_in_line() -> bool:
-    """As `thread_first_in_line`, or, where that is not allowed, a raised priority of the process.
+    """Put the thread first (`thread_first_in_line`), or, where that is refused, the process.
 
     With the latter a thread may wait for tens of milliseconds on a busy machine.
     """
@@ -157,7 +157,7 @@ class Child:
             self._process.stdin.flush()
 
     def wait_line(self, timeout_s: float | None = None) -> bytes:
-        """Its next line; TryAgain if it ended first, Late if it took longer."""
+        """The child's next line; TryAgain if it ended first, Late if it took longer."""
         try:
             line = self._lines.get(timeout=timeout_s)
         except queue.Empty:
@@ -179,7 +179,7 @@ class Child:
         )
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End it, and whatever it started; `at_once` does not wait for what it is at."""
+        """End the child and whatever it started; `at_once` does not wait for what it is at."""
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -198,14 +198,14 @@ class Child:
             self._process.stdout.close()
 
     def kill(self) -> None:
-        """SIGKILL: it has no chance to do anything more."""
+        """Send SIGKILL, after which the child has no chance to do anything more."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self.stop()
 
     def freeze(self) -> None:
-        """SIGSTOP: it is as good as dead to all others, and does not know it."""
+        """Send SIGSTOP: the child is as good as dead to all others, and does not know it."""
         self._process.send_signal(signal.SIGSTOP)
 
     def wake(self) -> None:
@@ -240,7 +240,7 @@ class JobChild(Child):
         super().stop(at_once=at_once)
 
     def stop_for_report(self) -> bytes | None:
-        """Stop it; the last line it printed and nobody has waited for, if there is such a line."""
+        """Stop the child; the last line it printed and nobody has waited for, if there is one."""
         self.stop()
         report = None
         while not self._lines.empty():

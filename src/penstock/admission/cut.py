@@ -35,7 +35,7 @@ class Limits(msgspec.Struct, frozen=True):
 NO_LIMITS = Limits()
 
 
-class Cut(msgspec.Struct, frozen=True):
+class BatchEnd(msgspec.Struct, frozen=True):
     """The position where a batch ends. It is where the batch begins if there is nothing new."""
 
     end: Lsn
@@ -48,7 +48,7 @@ def cut_batch(
     after: Lsn,
     visible_end: Lsn,
     limits: Limits = NO_LIMITS,
-) -> Cut:
+) -> BatchEnd:
     """The end of a batch that begins after `after`: whole commits within all limits, at least one.
 
     A batch ends where the number of substreams changes, so that none has a key in two of them.
@@ -56,30 +56,30 @@ def cut_batch(
     bound = _bound(stream, after, visible_end, limits)
     last = index.commit_at(stream, bound.end)
     if last is None or last.lsn <= after:
-        return Cut(after, CutReason.NOTHING_NEW)
+        return BatchEnd(after, CutReason.NOTHING_NEW)
     before = index.commit_at(stream, after)
 
     def excess(commit: Commit) -> CutReason | None:
         return _excess(before, commit, limits)
 
     if excess(last) is None:
-        return Cut(last.lsn, bound.reason)
+        return BatchEnd(last.lsn, bound.reason)
     within = last_commit_where(
         index, stream, after, last.lsn, lambda commit: excess(commit) is None
     )
     start = after if within is None else within.lsn
     following = next(index.commits(stream, start + 1, last.lsn))
     if within is None:
-        return Cut(following.lsn, CutReason.ONE_COMMIT)
-    return Cut(within.lsn, excess(following) or bound.reason)
+        return BatchEnd(following.lsn, CutReason.ONE_COMMIT)
+    return BatchEnd(within.lsn, excess(following) or bound.reason)
 
 
-def _bound(stream: StreamRecord, after: Lsn, visible_end: Lsn, limits: Limits) -> Cut:
+def _bound(stream: StreamRecord, after: Lsn, visible_end: Lsn, limits: Limits) -> BatchEnd:
     """The furthest end, whatever the batch may hold; of equal ones the first named counts."""
-    bounds = [Cut(visible_end, CutReason.ALL_VISIBLE)]
+    bounds = [BatchEnd(visible_end, CutReason.ALL_VISIBLE)]
     if limits.until is not None:
-        bounds.append(Cut(limits.until, CutReason.UNTIL))
-    bounds += [Cut(turn, CutReason.SUBSTREAMS_ADDED) for turn in stream.turns if turn > after]
+        bounds.append(BatchEnd(limits.until, CutReason.UNTIL))
+    bounds += [BatchEnd(turn, CutReason.SUBSTREAMS_ADDED) for turn in stream.turns if turn > after]
     return min(bounds, key=lambda bound: bound.end)
 
 

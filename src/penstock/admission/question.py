@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.admission.cut import NO_LIMITS, Cut, Limits
+from penstock.admission.cut import NO_LIMITS, BatchEnd, Limits
 from penstock.model.ids import Instance, Lsn, QueryId, StreamName
 
 
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True):
     `has_news`: the input or one of the others has something that the query has not read.
     """
 
-    cut: Cut
+    cut: BatchEnd
     latest: Lsn
     substreams: int
     has_news: bool

@@ -30,8 +30,9 @@ def settings_page() -> str:
     """The whole page, as Markdown."""
     of_server = "Set at its start: `penstock serve --set NAME=VALUE`, as often as needed."
     of_plugin = (
-        "Set in the Spark session, or with `spark-submit --conf`. How commits use them: "
-        "[docs/commit.md](commit.md)."
+        "Set in the Spark session, or with `spark-submit --conf`. A name that begins with "
+        "`spark.penstock.` and is not here is refused, by the driver at its start and by a query. "
+        "How commits use them: [docs/commit.md](commit.md)."
     )
     of_format = (
         f"Given with `.option(NAME, VALUE)`. {_option_names(plugin.CONNECTION_SETTINGS)} may be "

@@ -45,8 +45,8 @@ def suite_with(answer: answers.Answer) -> Suite[answers.Plan, Answered]:
     return dataclasses.replace(answers.SUITE, runs=runs, require=lambda plan: None)
 
 
-def asked(found: Sequence[Group]) -> list[str]:
-    return [one.name for group in found for one in group.asked]
+def asked(groups: Sequence[Group]) -> list[str]:
+    return [query.name for group in groups for query in group.asked]
 
 
 @pytest.fixture
@@ -60,16 +60,16 @@ def samples(tmp_path: Path) -> Path:
 
 def test_every_query_is_in_it_and_over_recordings_too(samples: Path) -> None:
     whole = plan(samples=samples)
-    found, skipped = whole.groups, whole.skipped
+    groups, skipped = whole.groups, whole.skipped
     generated = [*queries.NEXMARK, *queries.LINEAR_ROAD, *queries.CLUSTER]
     recorded = [f"replay.{name}" for name in (*queries.LINEAR_ROAD, *queries.CLUSTER)]
-    assert asked(found) == [*generated, *recorded]
+    assert asked(groups) == [*generated, *recorded]
     assert {*generated, "ysb"} == set(queries.ALL)
-    assert [one.what for one in skipped] == ["ysb"]
+    assert [part.subject for part in skipped] == ["ysb"]
 
 
 def test_what_cannot_be_checked_is_named_with_the_reason() -> None:
-    said = {one.what: one.why for one in plan().skipped}
+    said = {part.subject: part.why for part in plan().skipped}
     assert "no Redis answers at 127.0.0.1:1" in said["ysb"]
     assert "PENSTOCK_TEST_DATA names the folder" in said["replay"]
 
@@ -94,9 +94,9 @@ def test_a_run_is_as_large_as_promised(size: Size, events: int) -> None:
 def test_streams_of_two_groups_do_not_meet_in_one_log(samples: Path) -> None:
     group = groups.merged("all", groups.linear_road(), groups.cluster(), groups.recorded(samples))
     fed = [stream for source in group.sources for stream in source.keys]
-    written = [one.stream(stage.name) for one in group.asked for stage in one.query.stages]
+    written = [each.stream(stage.name) for each in group.asked for stage in each.query.stages]
     assert len({*fed, *written}) == len(fed) + len(written)
-    assert {one.stream(name) for one in group.asked for name in one.query.inputs} == set(fed)
+    assert {each.stream(name) for each in group.asked for name in each.query.inputs} == set(fed)
 
 
 @pytest.mark.parametrize(
@@ -113,22 +113,24 @@ def test_streams_of_two_groups_do_not_meet_in_one_log(samples: Path) -> None:
 def test_an_answer_that_was_hardly_put_to_the_test_does_not_pass(
     changed: dict[str, int], says: str | None
 ) -> None:
-    found = unchecked(msgspec.structs.replace(RIGHT, **changed), answers.QUICK)
-    assert found is None if says is None else says in str(found)
+    reason = unchecked(msgspec.structs.replace(RIGHT, **changed), answers.QUICK)
+    assert reason is None if says is None else says in str(reason)
 
 
 def test_figures_are_named_by_query_and_wrong_ones_are_counted() -> None:
-    found = {one.name: one for one in answers.figures(plan("q4"), [RIGHT, LONG, WRONG, FAILED])}
-    assert found["Q4.events"].value == 130_000
-    assert found["Q4.batches"].value == 27
-    assert found["Q4.rows"].value == 900
-    assert found["Q4.different"].value == 0
-    assert found[f"{LONGEST}.rows"].value == 9_999_999
-    assert found["Q5.different"].value == 12
-    assert "Q6.rows" not in found
+    by_name = {
+        figure.name: figure for figure in answers.figures(plan("q4"), [RIGHT, LONG, WRONG, FAILED])
+    }
+    assert by_name["Q4.events"].value == 130_000
+    assert by_name["Q4.batches"].value == 27
+    assert by_name["Q4.rows"].value == 900
+    assert by_name["Q4.different"].value == 0
+    assert by_name[f"{LONGEST}.rows"].value == 9_999_999
+    assert by_name["Q5.different"].value == 12
+    assert "Q6.rows" not in by_name
     for name in ("headline.answers_wrong", "headline.queries_failed"):
-        goal = found[name].goal
-        assert found[name].value == 1
+        goal = by_name[name].goal
+        assert by_name[name].value == 1
         assert goal is not None
         assert not goal.is_met(1)
 
@@ -161,13 +163,13 @@ def test_a_wrong_or_unchecked_answer_makes_the_whole_suite_fail(
 
     path = tmp_path / "answers.json"
     console = Console(file=io.StringIO(), width=80)
-    found = run(suite_with(trying), plan("q4"), tmp_path, print, Outlet(console, path))
-    assert found is is_right
+    was_right = run(suite_with(trying), plan("q4"), tmp_path, print, Outlet(console, path))
+    assert was_right is is_right
     written = json.loads(path.read_text())
     assert list(written) == ["suite", "machine", "versions", "settings", "runs", "figures"]
     assert written["figures"]["headline.answers_wrong"] == (answered is WRONG)
     assert written["runs"][0]["query"] == answered.query
-    assert [one.name for one in tmp_path.iterdir()] == ["answers.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["answers.json"]
 
 
 def test_what_was_checked_before_an_interrupt_is_written(
@@ -184,7 +186,7 @@ def test_what_was_checked_before_an_interrupt_is_written(
     with pytest.raises(KeyboardInterrupt):
         run(suite_with(interrupted), plan(), tmp_path, print, Outlet(console, path))
     assert json.loads(path.read_text())["figures"]["Q4.rows"] == 900
-    assert [one.name for one in tmp_path.iterdir()] == ["answers.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["answers.json"]
 
 
 class Broken(Engine):
@@ -208,9 +210,9 @@ class Broken(Engine):
 def test_a_driver_that_fails_is_an_error_of_all_its_queries(tmp_path: Path) -> None:
     group = groups.nexmark().only(frozenset({"q1", "q2"}))
     with Trial(group, Size(4, 100), tmp_path, opening=Broken) as trial:
-        found = trial.run()
-    assert [(one.query, one.error) for one in found] == [
+        answers_of_all = trial.run()
+    assert [(answered.query, answered.error) for answered in answers_of_all] == [
         ("q1", "q1 has ended; Spark said: nothing"),
         ("q2", "q1 has ended; Spark said: nothing"),
     ]
-    assert not any(one.is_right for one in found)
+    assert not any(answered.is_right for answered in answers_of_all)

@@ -43,11 +43,11 @@ def test_a_sender_makes_its_rows_waits_and_reports(tmp_path: Path) -> None:
         sender.wait_ready()
         assert not (tmp_path / "rows").exists()
         sender.go()
-        told = sender.wait_report(30)
+        sender_report = sender.wait_report(30)
     finally:
         sender.stop()
-    assert told.sent.rows == 230
-    assert len(told.lag_ms) == 10
+    assert sender_report.sent.rows == 230
+    assert len(sender_report.lag_ms) == 10
     assert len(list((tmp_path / "rows" / "bids").glob("*.parquet"))) == 10
 
 

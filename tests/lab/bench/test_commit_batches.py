@@ -12,14 +12,14 @@ from penstock_lab.experiment.batch_times import Timed, growth, timed, within
 
 
 def progress(**changed: Any) -> dict[str, Any]:
-    told = {
+    batch_progress = {
         "batchId": 7,
         "timestamp": "2026-01-02T03:04:05.678Z",
         "numInputRows": 40,
         "durationMs": {"triggerExecution": 250, "addBatch": 200},
         "stateOperators": [{"commitTimeMs": 30}, {"commitTimeMs": 12}],
     }
-    return {**told, **changed}
+    return {**batch_progress, **changed}
 
 
 def test_a_progress_is_read_for_when_a_batch_began_and_what_it_took() -> None:
@@ -51,7 +51,7 @@ def test_a_batch_without_rows_does_not_count() -> None:
 def test_growth_is_the_last_quarter_over_the_first_by_their_medians() -> None:
     # first quarter 100, 100, 900: median 100; last 150, 150, 1: median 150
     took = [100, 100, 900, 1, 1, 1, 1, 1, 1, 150, 150, 1]
-    assert growth([float(one) for one in took]) == pytest.approx(1.5)
+    assert growth([float(took_ms) for took_ms in took]) == pytest.approx(1.5)
 
 
 def test_too_few_batches_have_no_growth() -> None:

@@ -30,7 +30,7 @@ CATEGORY = Cell("cm_category_60_10", "remote20", 0.0, True)
 PAPER = Cell("cm_category_60_10", "remote20", 3.0, False)
 
 
-def one(
+def run_at(
     cell: Cell,
     system: str,
     repeat: int,
@@ -52,15 +52,25 @@ def by_name(runs: list[Record]) -> dict[str, Figure]:
 
 
 def of_searches(*searched: Searched) -> dict[str, Figure]:
-    return {one.name: one for one in (*highest_rates(searched), *sustained_ratio(searched))}
+    return {
+        figure.name: figure for figure in (*highest_rates(searched), *sustained_ratio(searched))
+    }
 
 
 def test_every_cell_and_system_has_its_five_figures() -> None:
-    found = by_name([one(JOIN, "tuned", 0, 800.0, 300.0, rss_mb=640.0)])
+    figures_made = by_name([run_at(JOIN, "tuned", 0, 800.0, 300.0, rss_mb=640.0)])
     name = "lr_join_30_1.remote20.0s.on.tuned"
-    assert found[f"{name}.batch_p50_ms"].value == found[f"{name}.batch_p99_ms"].value == 300.0
-    assert found[f"{name}.event_p50_ms"].value == found[f"{name}.event_p99_ms"].value == 800.0
-    assert found[f"{name}.rss_mb"].value == 640.0
+    assert (
+        figures_made[f"{name}.batch_p50_ms"].value
+        == figures_made[f"{name}.batch_p99_ms"].value
+        == 300.0
+    )
+    assert (
+        figures_made[f"{name}.event_p50_ms"].value
+        == figures_made[f"{name}.event_p99_ms"].value
+        == 800.0
+    )
+    assert figures_made[f"{name}.rss_mb"].value == 640.0
 
 
 def test_a_ratio_is_taken_within_a_repeat_and_the_least_query_is_the_headline() -> None:
@@ -70,10 +80,10 @@ def test_a_ratio_is_taken_within_a_repeat_and_the_least_query_is_the_headline() 
     #        ratio    4    4     8   median 4
     # category        2    2     2
     runs = [
-        *(one(JOIN, "tuned", n, ms) for n, ms in enumerate((400.0, 800.0, 4_000.0))),
-        *(one(JOIN, "full", n, ms) for n, ms in enumerate((100.0, 200.0, 500.0))),
-        *(one(CATEGORY, "tuned", n, 400.0) for n in range(3)),
-        *(one(CATEGORY, "full", n, 200.0) for n in range(3)),
+        *(run_at(JOIN, "tuned", n, ms) for n, ms in enumerate((400.0, 800.0, 4_000.0))),
+        *(run_at(JOIN, "full", n, ms) for n, ms in enumerate((100.0, 200.0, 500.0))),
+        *(run_at(CATEGORY, "tuned", n, 400.0) for n in range(3)),
+        *(run_at(CATEGORY, "full", n, 200.0) for n in range(3)),
     ]
     least = by_name(runs)["headline.event_p99_ratio_remote20_min"]
     assert least.value == 2.0
@@ -87,28 +97,28 @@ def test_a_ratio_is_taken_within_a_repeat_and_the_least_query_is_the_headline() 
 def test_the_ablated_ratio_is_against_spark_s_order_with_our_local_files() -> None:
     local = Cell("cm_category_60_10", "local", 0.0, True)
     runs = [
-        *(one(cell, "tuned", 0, 900.0) for cell in (LOCAL, local)),
-        *(one(cell, "full", 0, 300.0) for cell in (LOCAL, local)),
-        one(LOCAL, "tuned+files", 0, 600.0),
-        one(local, "tuned+files", 0, 450.0),
+        *(run_at(cell, "tuned", 0, 900.0) for cell in (LOCAL, local)),
+        *(run_at(cell, "full", 0, 300.0) for cell in (LOCAL, local)),
+        run_at(LOCAL, "tuned+files", 0, 600.0),
+        run_at(local, "tuned+files", 0, 450.0),
     ]
-    found = by_name(runs)
-    assert found["headline.event_p99_ratio_local_min"].value == 3.0
-    ablated = found["headline.event_p99_ratio_local_ablated"]
+    figures_made = by_name(runs)
+    assert figures_made["headline.event_p99_ratio_local_min"].value == 3.0
+    ablated = figures_made["headline.event_p99_ratio_local_ablated"]
     assert ablated.value == 1.5
     assert "cm_category" in ablated.what
     assert ablated.goal is None
 
 
 def test_a_ratio_says_where_both_sides_have_the_state_of_what_is_visible() -> None:
-    runs = [one(JOIN, name, 0, 10.0) for name in ("tuned", "full", "full-replicated")]
-    runs += [one(JOIN, name, 0, 10.0) for name in ("tuned-files", "plug-in")]
-    found = by_name(runs)
-    least = found["headline.event_p99_ratio_remote20_min"].what
+    runs = [run_at(JOIN, name, 0, 10.0) for name in ("tuned", "full", "full-replicated")]
+    runs += [run_at(JOIN, name, 0, 10.0) for name in ("tuned-files", "plug-in")]
+    figures_made = by_name(runs)
+    least = figures_made["headline.event_p99_ratio_remote20_min"].what
     assert least.endswith("tuned in the checkpoint location, full in the log, one copy")
-    same = found["headline.replicated_ratio_remote20"].what
+    same = figures_made["headline.replicated_ratio_remote20"].what
     assert same.endswith("full-replicated in the log, three copies")
-    alone = found["headline.plug_in_ratio_remote20"].what
+    alone = figures_made["headline.plug_in_ratio_remote20"].what
     assert "plug-in in the checkpoint location" in alone
 
 
@@ -117,54 +127,54 @@ def test_each_step_of_the_ablation_is_over_the_one_before_it() -> None:
     # batches      600    400          300        200   100
     # repeat 2 of asyncckpt does not count, and repeat 1 is as repeat 2 of the others
     times = {"tuned": 400.0, "tuned+files": 300.0, "asyncckpt": 200.0, "full": 100.0}
-    runs = [one(LOCAL, name, n, 2 * ms, ms) for name, ms in times.items() for n in range(2)]
+    runs = [run_at(LOCAL, name, n, 2 * ms, ms) for name, ms in times.items() for n in range(2)]
     runs = [run for run in runs if (run.system, run.repeat) != ("asyncckpt", 1)]
-    runs.append(one(LOCAL, "asyncckpt", 1, 1.0, 1.0, kind="stalled"))
-    runs += [one(AS_IT_COMES, "default", n, 1_800.0, 600.0) for n in range(2)]
+    runs.append(run_at(LOCAL, "asyncckpt", 1, 1.0, 1.0, kind="stalled"))
+    runs += [run_at(AS_IT_COMES, "default", n, 1_800.0, 600.0) for n in range(2)]
     # Without a changelog these are no step after tuned.
-    runs += [one(AS_IT_COMES, name, 0, 1.0, 1.0) for name in ("asyncckpt", "full")]
-    found = by_name(runs)
+    runs += [run_at(AS_IT_COMES, name, 0, 1.0, 1.0) for name in ("asyncckpt", "full")]
+    figures_made = by_name(runs)
     step = "lr_join_30_1.local.0s.step"
-    assert found[f"{step}.tuned.batch_p50_ratio"].value == 1.5
-    assert found[f"{step}.tuned.event_p99_ratio"].value == 2.25
-    assert found[f"{step}.tuned+files.batch_p50_ratio"].value == pytest.approx(4 / 3)
-    assert found[f"{step}.asyncckpt.batch_p50_ratio"].repeats == (1.5,)
-    assert found[f"{step}.full.batch_p50_ratio"].value == 2.0
-    assert "a changelog instead of snapshots" in found[f"{step}.tuned.batch_p50_ratio"].what
-    assert f"{step}.default.batch_p50_ratio" not in found
+    assert figures_made[f"{step}.tuned.batch_p50_ratio"].value == 1.5
+    assert figures_made[f"{step}.tuned.event_p99_ratio"].value == 2.25
+    assert figures_made[f"{step}.tuned+files.batch_p50_ratio"].value == pytest.approx(4 / 3)
+    assert figures_made[f"{step}.asyncckpt.batch_p50_ratio"].repeats == (1.5,)
+    assert figures_made[f"{step}.full.batch_p50_ratio"].value == 2.0
+    assert "a changelog instead of snapshots" in figures_made[f"{step}.tuned.batch_p50_ratio"].what
+    assert f"{step}.default.batch_p50_ratio" not in figures_made
 
 
 def test_behind_a_delay_the_step_after_tuned_is_the_one_that_was_run() -> None:
-    found = by_name([one(JOIN, name, 0, 10.0) for name in ("tuned", "asyncckpt", "full")])
-    sentence = found["lr_join_30_1.remote20.0s.step.asyncckpt.event_p99_ratio"].what
+    figures_made = by_name([run_at(JOIN, name, 0, 10.0) for name in ("tuned", "asyncckpt", "full")])
+    sentence = figures_made["lr_join_30_1.remote20.0s.step.asyncckpt.event_p99_ratio"].what
     assert "tuned over asyncckpt" in sentence
 
 
 def test_a_run_that_does_not_count_enters_no_ratio() -> None:
     runs = [
-        one(JOIN, "tuned", 0, 400.0),
-        one(JOIN, "full", 0, 100.0),
-        one(JOIN, "tuned", 1, 400.0),
-        one(JOIN, "full", 1, 1.0, kind="stalled"),
+        run_at(JOIN, "tuned", 0, 400.0),
+        run_at(JOIN, "full", 0, 100.0),
+        run_at(JOIN, "tuned", 1, 400.0),
+        run_at(JOIN, "full", 1, 1.0, kind="stalled"),
     ]
-    found = by_name(runs)
-    assert found["headline.event_p99_ratio_remote20_min"].repeats == (4.0,)
-    assert found["headline.runs_stalled"].value == 1
+    figures_made = by_name(runs)
+    assert figures_made["headline.event_p99_ratio_remote20_min"].repeats == (4.0,)
+    assert figures_made["headline.runs_stalled"].value == 1
 
 
 def test_a_wrong_answer_is_counted_whatever_it_was_run_for() -> None:
-    wrong = msgspec.structs.replace(one(JOIN, "full", 0, 1.0, kind="wrong"), kind="sustain")
-    found = by_name([one(JOIN, "tuned", 0, 1.0), wrong])
-    assert found["headline.answers_wrong"].value == 1
-    assert "headline.event_p99_ratio_remote20_min" not in found
+    wrong = msgspec.structs.replace(run_at(JOIN, "full", 0, 1.0, kind="wrong"), kind="sustain")
+    figures_made = by_name([run_at(JOIN, "tuned", 0, 1.0), wrong])
+    assert figures_made["headline.answers_wrong"].value == 1
+    assert "headline.event_p99_ratio_remote20_min" not in figures_made
 
 
 def test_memory_is_compared_over_the_cells_that_both_ran() -> None:
     runs = [
-        one(JOIN, "tuned", 0, 1.0, rss_mb=400.0),
-        one(JOIN, "full", 0, 1.0, rss_mb=500.0),
+        run_at(JOIN, "tuned", 0, 1.0, rss_mb=400.0),
+        run_at(JOIN, "full", 0, 1.0, rss_mb=500.0),
         # Only one of the two ran this, and it takes much memory.
-        one(PAPER, "full", 0, 1.0, rss_mb=9_000.0),
+        run_at(PAPER, "full", 0, 1.0, rss_mb=9_000.0),
     ]
     assert by_name(runs)["headline.memory_full_over_sync"].value == pytest.approx(1.25)
 
@@ -174,20 +184,20 @@ def searched(system: str, *tried: tuple[int, bool]) -> Searched:
 
 
 def test_the_sustained_ratio_is_ours_over_theirs() -> None:
-    found = of_searches(
+    figures_made = of_searches(
         searched("tuned", (10_000, True), (20_000, False)),
         searched("full", (10_000, True), (20_000, True), (40_000, False)),
     )
-    assert found["headline.sustainable_ratio"].value == 2.0
-    assert found["lr_join_30_1.remote20.0s.on.full.sustained_per_s"].value == 20_000
+    assert figures_made["headline.sustainable_ratio"].value == 2.0
+    assert figures_made["lr_join_30_1.remote20.0s.on.full.sustained_per_s"].value == 20_000
 
 
 def test_one_that_held_no_rate_is_taken_at_the_lowest_it_failed_at() -> None:
     none = searched("tuned", (10_000, False), (5_000, False))
-    found = of_searches(none, searched("full", (10_000, True), (20_000, False)))
-    assert found["headline.sustainable_ratio"].value == 2.0
-    found = of_searches(searched("tuned", (10_000, True)), searched("full", (10_000, False)))
-    assert found["headline.sustainable_ratio"].value == 0.0
+    figures_made = of_searches(none, searched("full", (10_000, True), (20_000, False)))
+    assert figures_made["headline.sustainable_ratio"].value == 2.0
+    figures_made = of_searches(searched("tuned", (10_000, True)), searched("full", (10_000, False)))
+    assert figures_made["headline.sustainable_ratio"].value == 0.0
 
 
 def test_a_search_that_ended_at_its_highest_rate_says_so() -> None:
@@ -197,38 +207,38 @@ def test_a_search_that_ended_at_its_highest_rate_says_so() -> None:
 
 def test_spark_as_it_comes_is_seen_to_grow_beside_ours_and_is_not_the_headline() -> None:
     took = [100.0] * 75 + [300.0] * 25
-    long = msgspec.structs.replace(one(JOIN, "default", 0, 1.0), kind="growth", took_ms=took)
-    found = by_name([long])
-    assert found["lr_join_30_1.remote20.0s.on.default.batch_ms_growth"].value == 3.0
-    assert found["lr_join_30_1.remote20.0s.on.default.batch_ms_spike"].value == 3.0
-    assert "headline.batch_ms_growth" not in found
+    long = msgspec.structs.replace(run_at(JOIN, "default", 0, 1.0), kind="growth", took_ms=took)
+    figures_made = by_name([long])
+    assert figures_made["lr_join_30_1.remote20.0s.on.default.batch_ms_growth"].value == 3.0
+    assert figures_made["lr_join_30_1.remote20.0s.on.default.batch_ms_spike"].value == 3.0
+    assert "headline.batch_ms_growth" not in figures_made
 
 
 @pytest.mark.parametrize(("batches", "is_there"), [(99, False), (100, True)])
 def test_growth_needs_as_many_batches_as_were_promised(batches: int, is_there: bool) -> None:
     assert isinstance(PLAN.growth, Growth)
     took = [100.0] * (batches - 25) + [120.0] * 25
-    run = msgspec.structs.replace(one(JOIN, "full", 0, 1.0), kind="growth", took_ms=took)
-    found = by_name([run])
-    assert ("headline.batch_ms_growth" in found) is is_there
+    run = msgspec.structs.replace(run_at(JOIN, "full", 0, 1.0), kind="growth", took_ms=took)
+    figures_made = by_name([run])
+    assert ("headline.batch_ms_growth" in figures_made) is is_there
     if is_there:
-        assert found["headline.batch_ms_growth"].value == pytest.approx(1.2)
+        assert figures_made["headline.batch_ms_growth"].value == pytest.approx(1.2)
     out = io.StringIO()
-    show(Console(file=out, width=200), PLAN, [run], list(found.values()))
+    show(Console(file=out, width=200), PLAN, [run], list(figures_made.values()))
     assert ("no figure: growth" in out.getvalue()) is not is_there
 
 
 def test_the_goals_are_those_that_were_set() -> None:
     runs = [
-        one(Cell(cell.query, store, cell.every_s, cell.has_changelog), name, 0, 10.0)
+        run_at(Cell(cell.query, store, cell.every_s, cell.has_changelog), name, 0, 10.0)
         for cell in (JOIN, PAPER)
         for store in ("local", "remote20", "remote80")
         for name in ("default", "tuned", "asyncckpt", "full")
     ]
-    found = by_name(runs)
+    figures_made = by_name(runs)
     bounds = {
         name.removeprefix("headline."): figure.goal.bound
-        for name, figure in found.items()
+        for name, figure in figures_made.items()
         if figure.goal is not None
     }
     assert bounds["event_p99_ratio_local_min"] == 2
@@ -243,29 +253,29 @@ def test_what_the_location_lacks_at_the_end_is_told() -> None:
         "marker": {"count": 9.0, "total_ms": 90.0, "max_ms": 20.0},
         "copy": {"count": 2.0, "total_ms": 900.0, "max_ms": 500.0},
     }
-    run = msgspec.structs.replace(one(JOIN, "full", 0, 10.0), steps=steps)
+    run = msgspec.structs.replace(run_at(JOIN, "full", 0, 10.0), steps=steps)
     assert run.behind_batches == 7
-    assert one(JOIN, "tuned", 0, 10.0).behind_batches is None
-    found = by_name([run])
-    assert found["lr_join_30_1.remote20.0s.on.full.behind_batches"].value == 7
+    assert run_at(JOIN, "tuned", 0, 10.0).behind_batches is None
+    figures_made = by_name([run])
+    assert figures_made["lr_join_30_1.remote20.0s.on.full.behind_batches"].value == 7
 
 
 def test_the_tables_fit_into_eighty_columns_and_say_what_is_wrong() -> None:
     steps = {"marker": {"count": 2.0, "total_ms": 30.0, "max_ms": 20.0}}
-    hasty = one(CATEGORY, "tuned", 0, 10_000.0)
+    hasty = run_at(CATEGORY, "tuned", 0, 10_000.0)
     hasty = msgspec.structs.replace(
         hasty, run=msgspec.structs.replace(hasty.run, warm_up_batches=4)
     )
     runs = [
         hasty,
-        one(LOCAL, "tuned+files", 0, 10_000.0),
-        one(LOCAL, "full", 0, 10_000.0),
-        one(JOIN, "full-replicated", 0, 10_000.0),
-        one(JOIN, "tuned", 0, 12_400.0),
-        one(JOIN, "tuned", 1, 34_100.0),
-        msgspec.structs.replace(one(JOIN, "full", 0, 10_000.0), steps=steps),
-        msgspec.structs.replace(one(JOIN, "full", 1, 10_000.0), steps=steps),
-        one(PAPER, "default", 0, 1.0, kind="wrong"),
+        run_at(LOCAL, "tuned+files", 0, 10_000.0),
+        run_at(LOCAL, "full", 0, 10_000.0),
+        run_at(JOIN, "full-replicated", 0, 10_000.0),
+        run_at(JOIN, "tuned", 0, 12_400.0),
+        run_at(JOIN, "tuned", 1, 34_100.0),
+        msgspec.structs.replace(run_at(JOIN, "full", 0, 10_000.0), steps=steps),
+        msgspec.structs.replace(run_at(JOIN, "full", 1, 10_000.0), steps=steps),
+        run_at(PAPER, "default", 0, 1.0, kind="wrong"),
     ]
     out = io.StringIO()
     show(Console(file=out, width=80), PLAN, runs, figures(PLAN, runs))
@@ -283,14 +293,14 @@ def test_the_tables_fit_into_eighty_columns_and_say_what_is_wrong() -> None:
 
 
 def test_a_run_in_the_file_has_its_batches_as_columns() -> None:
-    found = for_file(one(JOIN, "full", 0, 100.0))
-    assert found["cell"] == "lr_join_30_1.remote20.0s.on"
-    assert found["batches"]["took_ms"] == [100.0] * 4
-    assert "lag_ms" not in found
+    figures_made = for_file(run_at(JOIN, "full", 0, 100.0))
+    assert figures_made["cell"] == "lr_join_30_1.remote20.0s.on"
+    assert figures_made["batches"]["took_ms"] == [100.0] * 4
+    assert "lag_ms" not in figures_made
 
 
 def test_a_picture_is_drawn_of_what_counts(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
-    runs = [one(JOIN, "tuned", 0, 400.0), one(PAPER, "default", 0, 1.0, kind="wrong")]
+    runs = [run_at(JOIN, "tuned", 0, 400.0), run_at(PAPER, "default", 0, 1.0, kind="wrong")]
     draw(PLAN, runs, [], tmp_path / "found.png")
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")

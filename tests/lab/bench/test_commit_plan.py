@@ -41,8 +41,8 @@ def test_a_cell_is_named_by_query_store_trigger_and_changelog() -> None:
 
 def test_no_two_cells_of_the_full_run_have_one_name() -> None:
     plan = plan_of()
-    found = {cell for group in plan.groups for cell in group.cells}
-    assert len({cell.name for cell in found}) == len(found)
+    planned_cells = {cell for group in plan.groups for cell in group.cells}
+    assert len({cell.name for cell in planned_cells}) == len(planned_cells)
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -66,13 +66,13 @@ def test_the_full_run_has_every_query_store_trigger_and_system() -> None:
         for every_s in (0.0, 3.0)
         for has_changelog in (True, False)
     }
-    found = {
-        (one.query, one.store, one.every_s, one.has_changelog)
-        for one in cells(plan.groups)
-        if one.rate == 2_500
+    measured = {
+        (cell.query, cell.store, cell.every_s, cell.has_changelog)
+        for cell in cells(plan.groups)
+        if cell.rate == 2_500
     }
-    assert found == wanted
-    assert {one.query for one in cells(plan.groups) if one.rate == 1_500} == set(QUERIES)
+    assert measured == wanted
+    assert {cell.query for cell in cells(plan.groups) if cell.rate == 1_500} == set(QUERIES)
     assert plan.systems == (
         *("default", "zstream", "tuned", FILES, "asyncckpt", "full", REPLICATED),
         *ON_FILES,
@@ -86,8 +86,8 @@ def test_the_full_run_has_every_query_store_trigger_and_system() -> None:
 def test_local_file_handling_is_measured_where_the_location_is_local() -> None:
     for plan in (plan_of(), plan_of(quick=True)):
         assert {cell.store for cell in cells_of(plan.groups, FILES)} == {"local"}
-        local = {one for one in cells_of(plan.groups, "full") if one.store == "local"}
-        assert {one for one in local if one.has_changelog} == cells_of(plan.groups, FILES)
+        local = {cell for cell in cells_of(plan.groups, "full") if cell.store == "local"}
+        assert {cell for cell in local if cell.has_changelog} == cells_of(plan.groups, FILES)
 
 
 def test_a_quick_run_has_every_step_of_the_ablation_at_one_cell() -> None:
@@ -104,8 +104,8 @@ def test_a_replicated_log_is_compared_at_one_cell_of_a_quick_run() -> None:
     (cell,) = cells_of(quick.groups, REPLICATED)
     assert cell in cells_of(quick.groups, "tuned")
     assert cell.store == "remote20"
-    hurried = {one for one in cells_of(full.groups, "full") if one.is_back_to_back}
-    assert cells_of(full.groups, REPLICATED) == {one for one in hurried if one.has_changelog}
+    hurried = {cell for cell in cells_of(full.groups, "full") if cell.is_back_to_back}
+    assert cells_of(full.groups, REPLICATED) == {cell for cell in hurried if cell.has_changelog}
 
 
 def test_without_log_servers_the_replicated_log_is_left_out_and_named() -> None:
@@ -127,7 +127,7 @@ def test_a_warm_up_by_batches_takes_as_long_as_they_do_within_its_bounds() -> No
 
 def test_a_quick_run_has_every_store_and_system_on_the_log_and_says_what_it_leaves_out() -> None:
     plan = plan_of(quick=True)
-    assert {one.store for one in cells(plan.groups)} == set(STORES)
+    assert {cell.store for cell in cells(plan.groups)} == set(STORES)
     assert plan.systems == (
         *("default", "zstream", "tuned", FILES, "asyncckpt", "full", REPLICATED),
     )
@@ -143,7 +143,7 @@ def test_a_quick_run_has_every_store_and_system_on_the_log_and_says_what_it_leav
 def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() -> None:
     for plan in (plan_of(), plan_of(quick=True)):
         for group in plan.groups:
-            assert {one.has_changelog for one in group.cells} == {group.has_changelog}
+            assert {cell.has_changelog for cell in group.cells} == {group.has_changelog}
             assert ("default" in group.systems) == (not group.has_changelog)
             on_files = group.systems == ON_FILES
             assert ("tuned" in group.systems) == (group.has_changelog and not on_files)
@@ -175,7 +175,7 @@ def test_cells_where_nothing_was_asked_for_are_not_there(system: str) -> None:
 def test_only_what_was_asked_for_is_run() -> None:
     plan = plan_of(queries=("cm_job_30_1",), stores=("local",), chosen=("tuned",), rate=500)
     assert plan.systems == ("tuned",)
-    assert {(one.query, one.store, one.rate) for one in cells(plan.groups)} == {
+    assert {(cell.query, cell.store, cell.rate) for cell in cells(plan.groups)} == {
         ("cm_job_30_1", "local", 500)
     }
     assert plan.growth is None
@@ -186,10 +186,10 @@ def test_only_what_was_asked_for_is_run() -> None:
     "arguments", [["--query", "q1"], ["--store", "tape"], ["--system", "penstock"]]
 )
 def test_a_name_that_is_not_there_is_answered_with_those_that_are(arguments: list[str]) -> None:
-    found = CliRunner().invoke(bench, ["commit", "--quick", *arguments])
-    assert isinstance(found.exception, BadCall)
-    assert arguments[1] in found.exception.message
-    assert "it has" in found.exception.message
+    answer = CliRunner().invoke(bench, ["commit", "--quick", *arguments])
+    assert isinstance(answer.exception, BadCall)
+    assert arguments[1] in answer.exception.message
+    assert "it has" in answer.exception.message
 
 
 def test_systems_take_turns_in_who_goes_first() -> None:

@@ -72,12 +72,12 @@ class Fake:
             raise TryAgain("Spark did not come back", code="worker_failed")
         lag_ms, self.late_once = (50.0 if self.late_once else 1.0), False
         rising = conditions.rate > self.limit
-        found = noted(conditions.seconds, lag_ms=lag_ms, rising=rising)
-        found.batches = [Timed(n, STARTED_MS + 500 * n, 10, 400.0, 9.0) for n in range(40)]
-        found.rss_mb = 700.0
+        run_noted = noted(conditions.seconds, lag_ms=lag_ms, rising=rising)
+        run_noted.batches = [Timed(n, STARTED_MS + 500 * n, 10, 400.0, 9.0) for n in range(40)]
+        run_noted.rss_mb = 700.0
         if self.warm_after_ms is not None:
-            found.warm_ms, found.warm_up_batches = STARTED_MS + self.warm_after_ms, 6
-        return found
+            run_noted.warm_ms, run_noted.warm_up_batches = STARTED_MS + self.warm_after_ms, 6
+        return run_noted
 
 
 def opening(fakes: dict[str, Fake], closed: list[str]) -> Open:
@@ -150,7 +150,7 @@ def test_a_warm_up_by_batches_is_asked_for_and_ends_where_the_rig_says(tmp_path:
     _, conditions = asked[-1]
     assert (conditions.warm_up_batches, conditions.warm_up_s) == (6, 5.0)
     assert conditions.warm_up_least_s == 1.0
-    ours = next(one for one in records if one.system == "full" and one.cell == REMOTE)
+    ours = next(record for record in records if record.system == "full" and record.cell == REMOTE)
     assert ours.run.warm_up_s == 3.0
     assert ours.run.warm_up_batches == 6
     # From 3 s on for 4 s, by batches of 400 ms that begin every 500 ms.
@@ -162,7 +162,7 @@ def test_a_warm_up_by_batches_is_asked_for_and_ends_where_the_rig_says(tmp_path:
 def test_a_system_that_does_not_start_fails_its_runs_and_no_others(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned")
     runs = executed(PLAN, fakes, tmp_path)
-    assert {(one.system, one.run.verdict.kind) for one in runs} == {
+    assert {(record.system, record.run.verdict.kind) for record in runs} == {
         ("tuned", "ok"),
         ("full", "failed"),
     }
@@ -173,7 +173,7 @@ def test_a_system_that_cannot_be_replaced_is_not_asked_again(tmp_path: Path) -> 
     fakes["full"].dies_at = "remote20"
     runs = executed(PLAN, fakes, tmp_path)
     assert sum(name == "full" for name, _ in asked) == 2
-    kinds = [one.run.verdict.kind for one in runs if one.system == "full"]
+    kinds = [record.run.verdict.kind for record in runs if record.system == "full"]
     assert kinds == ["ok", "failed", "failed", "failed"]
 
 
@@ -181,7 +181,11 @@ def test_a_run_with_a_late_sender_is_run_once_more(tmp_path: Path) -> None:
     fakes, _ = fakes_of("tuned", "full")
     fakes["full"].late_once = True
     runs = executed(PLAN, fakes, tmp_path)
-    first = [one.run.verdict.kind for one in runs if one.system == "full" and one.cell == LOCAL]
+    first = [
+        record.run.verdict.kind
+        for record in runs
+        if record.system == "full" and record.cell == LOCAL
+    ]
     assert first == ["void: late generator", "ok", "ok"]
 
 
@@ -195,8 +199,8 @@ def test_the_search_finds_the_highest_rate_that_holds(
         PLAN, groups=(), sustain=Sustain((REMOTE,), ("full",), 10_000, 80_000, tries_max=3)
     )
     records = executed(plan, fakes, tmp_path)
-    (found,) = searches(plan, records)
-    assert found.held == held
+    (search,) = searches(plan, records)
+    assert search.held == held
     assert {record.kind for record in records} == {"sustain"}
     assert searches(plan, records[:-1]) == [], "a search that was cut short has found nothing"
 

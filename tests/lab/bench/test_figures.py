@@ -52,15 +52,15 @@ RUNS = [
 
 
 def test_every_figure_a_reader_was_promised_is_there() -> None:
-    found = {one.name: one.value for one in figures(RUNS)}
+    by_name = {figure.name: figure.value for figure in figures(RUNS)}
     for query in ("Q1", "Q18"):
         for system in ("default", "tuned", "penstock"):
-            assert f"{query}.{system}.p50_ms" in found
-            assert f"{query}.{system}.p99_ms" in found
-    assert found["Q1.tuned.p99_ms"] == 240
-    assert found["Q1.penstock.p50_ms"] == 100
-    assert found["generator_lag_ms_p99"] == 2.0
-    assert found["headline.answers_wrong"] == 0
+            assert f"{query}.{system}.p50_ms" in by_name
+            assert f"{query}.{system}.p99_ms" in by_name
+    assert by_name["Q1.tuned.p99_ms"] == 240
+    assert by_name["Q1.penstock.p50_ms"] == 100
+    assert by_name["generator_lag_ms_p99"] == 2.0
+    assert by_name["headline.answers_wrong"] == 0
 
 
 def test_a_ratio_is_the_middle_of_all_pairs_of_runs_and_shows_every_repeat() -> None:
@@ -68,11 +68,11 @@ def test_a_ratio_is_the_middle_of_all_pairs_of_runs_and_shows_every_repeat() -> 
     # tuned        200  240  800
     # penstock     100  200  400     within a repeat: 2.0  1.2  2.0
     # 200, 240, 800 over each of 100, 200, 400: 0.5 0.6 1 1.2 [2] 2 2.4 4 8
-    found = {one.name: one for one in figures(RUNS)}
-    assert found["Q1.ratio_p99_vs_tuned"].repeats == (2.0, 1.2, 2.0)
-    assert found["Q1.ratio_p99_vs_tuned"].value == pytest.approx(2.0)
-    assert found["Q18.ratio_p99_vs_tuned"].value == pytest.approx(0.9)
-    assert found["headline.ratio_p99_vs_tuned_min"].value == pytest.approx(0.9)
+    by_name = {figure.name: figure for figure in figures(RUNS)}
+    assert by_name["Q1.ratio_p99_vs_tuned"].repeats == (2.0, 1.2, 2.0)
+    assert by_name["Q1.ratio_p99_vs_tuned"].value == pytest.approx(2.0)
+    assert by_name["Q18.ratio_p99_vs_tuned"].value == pytest.approx(0.9)
+    assert by_name["headline.ratio_p99_vs_tuned_min"].value == pytest.approx(0.9)
 
 
 def test_one_disturbed_run_does_not_decide_a_ratio() -> None:
@@ -81,24 +81,26 @@ def test_one_disturbed_run_does_not_decide_a_ratio() -> None:
             *three("q1", "tuned", 100, 100, 900 if disturbed == "tuned" else 100),
             *three("q1", "penstock", 100, 100, 900 if disturbed == "penstock" else 100),
         ]
-        found = {one.name: one for one in figures(runs)}
-        assert found["Q1.ratio_p99_vs_tuned"].value == pytest.approx(1.0)
+        by_name = {figure.name: figure for figure in figures(runs)}
+        assert by_name["Q1.ratio_p99_vs_tuned"].value == pytest.approx(1.0)
 
 
 def test_a_ratio_turned_round_is_its_inverse() -> None:
-    one, other = (110.0, 90.0), (100.0, 130.0, 80.0)
-    there = [*three("q1", "tuned", *one), *three("q1", "penstock", *other)]
-    back = [*three("q1", "tuned", *other), *three("q1", "penstock", *one)]
+    tuned_ms, penstock_ms = (110.0, 90.0), (100.0, 130.0, 80.0)
+    given = [*three("q1", "tuned", *tuned_ms), *three("q1", "penstock", *penstock_ms)]
+    turned_round = [*three("q1", "tuned", *penstock_ms), *three("q1", "penstock", *tuned_ms)]
     values = [
         next(f.value for f in figures(runs) if f.name == "Q1.ratio_p99_vs_tuned")
-        for runs in (there, back)
+        for runs in (given, turned_round)
     ]
     assert values[0] * values[1] == pytest.approx(1.0)
 
 
 def test_the_least_ratio_says_whose_it_is_and_in_how_many_repeats_it_misses() -> None:
     runs = [*three("q1", "tuned", 140, 160, 140), *three("q1", "penstock", 100, 100, 100)]
-    least = next(one for one in figures(runs) if one.name == "headline.ratio_p99_vs_tuned_min")
+    least = next(
+        figure for figure in figures(runs) if figure.name == "headline.ratio_p99_vs_tuned_min"
+    )
     assert least.what.endswith("Q1")
     assert least.repeats == (1.4, 1.6, 1.4)
     assert verdict(least).plain == "missed in 2 of 3"
@@ -130,18 +132,18 @@ def test_a_run_that_does_not_count_is_counted_apart_and_enters_no_figure(
     kept = [
         run for run in RUNS if (run.cell.query, run.system, run.repeat) != ("q1", "penstock", 2)
     ]
-    found = {one.name: one for one in figures([*kept, bad])}
-    assert found[headline].value == 1
-    assert found["Q1.penstock.p99_ms"].repeats == (100.0, 200.0)
-    assert found["Q1.ratio_p99_vs_tuned"].repeats == (2.0, 1.2)
+    by_name = {figure.name: figure for figure in figures([*kept, bad])}
+    assert by_name[headline].value == 1
+    assert by_name["Q1.penstock.p99_ms"].repeats == (100.0, 200.0)
+    assert by_name["Q1.ratio_p99_vs_tuned"].repeats == (2.0, 1.2)
 
 
 def test_a_system_without_a_run_that_counts_has_no_figure_rather_than_a_made_up_one() -> None:
     bad = [run_of("q1", "penstock", n, 100, "wrong") for n in range(3)]
-    found = {one.name for one in figures([*three("q1", "tuned", 1, 2, 3), *bad])}
-    assert "Q1.penstock.p99_ms" not in found
-    assert "Q1.ratio_p99_vs_tuned" not in found
-    assert "headline.ratio_p99_vs_tuned_min" not in found
+    names = {figure.name for figure in figures([*three("q1", "tuned", 1, 2, 3), *bad])}
+    assert "Q1.penstock.p99_ms" not in names
+    assert "Q1.ratio_p99_vs_tuned" not in names
+    assert "headline.ratio_p99_vs_tuned_min" not in names
 
 
 def test_the_table_shows_ratio_spread_and_what_does_not_count() -> None:

@@ -29,14 +29,17 @@ def test_what_is_added_is_compared_within_each_repeat() -> None:
     # The machine was twice as slow in the last repeat, for both:
     #   spark      100  110  400
     #   penstock   130  150  460     added: 30  40  60
-    found = {one.name: one for one in figures(FULL, floor_runs([100, 110, 400], [130, 150, 460]))}
-    assert found["headline.over_spark_ms"].value == 40
-    assert list(found["headline.over_spark_ms"].repeats) == [30, 40, 60]
-    assert found["spark_ms_p50"].value == 110
-    assert found["penstock_ms_p50"].value == 150
-    assert found["evict.batch_ratio"].value == 5
-    assert found["append_ms_p50"].value == 3.0
-    assert found["fetch_mb_per_s"].value == 301.0
+    by_name = {
+        figure.name: figure
+        for figure in figures(FULL, floor_runs([100, 110, 400], [130, 150, 460]))
+    }
+    assert by_name["headline.over_spark_ms"].value == 40
+    assert list(by_name["headline.over_spark_ms"].repeats) == [30, 40, 60]
+    assert by_name["spark_ms_p50"].value == 110
+    assert by_name["penstock_ms_p50"].value == 150
+    assert by_name["evict.batch_ratio"].value == 5
+    assert by_name["append_ms_p50"].value == 3.0
+    assert by_name["fetch_mb_per_s"].value == 301.0
 
 
 def test_a_suite_cut_short_has_the_figures_it_came_to() -> None:
@@ -64,16 +67,16 @@ def test_the_systems_take_turns_and_each_run_has_a_folder_of_its_own(
         return {"trigger_ms_p50": 1.0, "append_ms_p50": 1.0, "fetch_mb_per_s": 1.0}
 
     monkeypatch.setattr(worker, "ask", answer)
-    told: list[str] = []
+    steps_told: list[str] = []
     size = Size(repeats=2)
-    Trial(floor.SUITE, size, tmp_path, told.append).execute()
+    Trial(floor.SUITE, size, tmp_path, steps_told.append).execute()
     assert [system for system, _ in asked] == [
         "fill",
         *("spark", "spark+switches", "penstock", "evict", "append", "fetch"),
         *("spark+switches", "penstock", "spark", "evict", "append", "fetch"),
     ]
     assert len({folder for system, folder in asked if system in ("spark", "penstock")}) == 4
-    assert len(told) == size.steps
+    assert len(steps_told) == size.steps
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,15 +92,15 @@ def test_runs_without_a_mechanism_take_turns_and_share_a_process_where_they_can(
     monkeypatch.setattr(worker, "ask", answer)
     without = ("panes", "switches", "inline")
     size = msgspec.structs.replace(plan_of(queries=("lr_join",), without=without), repeats=2)
-    told: list[str] = []
-    Trial(floor.SUITE, size, tmp_path, told.append).execute()
+    steps_told: list[str] = []
+    Trial(floor.SUITE, size, tmp_path, steps_told.append).execute()
     assert asked == [
         ("lr_join", "penstock", "panes", "inline"),
         ("lr_join", "switches"),
         ("lr_join", "switches"),
         ("lr_join", "panes", "inline", "penstock"),
     ]
-    assert len(told) == size.steps == 4
+    assert len(steps_told) == size.steps == 4
 
 
 def test_what_a_mechanism_gives_is_taken_within_each_repeat() -> None:

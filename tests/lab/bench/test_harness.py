@@ -151,7 +151,7 @@ def test_a_void_run_is_run_again_within_bounds_and_both_are_kept(tmp_path: Path)
     plan = msgspec.structs.replace(PLAN, again_max=2)
     faults: dict[tuple[str, str], dict[str, object]] = {("tuned", "q1"): {"lag_ms": 50.0}}
     trial = trial_of(faking(faults), tmp_path, plan)
-    assert sum(one.run.verdict.kind.startswith("void") for one in trial.records) == 3 + 2
+    assert sum(record.run.verdict.kind.startswith("void") for record in trial.records) == 3 + 2
 
 
 def test_no_run_is_made_again_when_the_suite_has_taken_too_long(tmp_path: Path) -> None:
@@ -161,10 +161,10 @@ def test_no_run_is_made_again_when_the_suite_has_taken_too_long(tmp_path: Path) 
 
 
 def test_every_run_is_told_beforehand(tmp_path: Path) -> None:
-    told: list[str] = []
-    trial_of(faking({}), tmp_path, tell=told.append)
-    assert len(told) == compared.steps(PLAN) == 18
-    assert told[0] == "q1 on default, 1 of 3"
+    steps_told: list[str] = []
+    trial_of(faking({}), tmp_path, tell=steps_told.append)
+    assert len(steps_told) == compared.steps(PLAN) == 18
+    assert steps_told[0] == "q1 on default, 1 of 3"
 
 
 def test_a_system_that_does_not_start_fails_its_runs_and_leaves_the_others(tmp_path: Path) -> None:
@@ -175,11 +175,11 @@ def test_a_system_that_does_not_start_fails_its_runs_and_leaves_the_others(tmp_p
         yield Fake(name, {})
 
     trial = trial_of(broken, tmp_path)
-    failed = [one.run for one in trial.records if one.run.verdict.kind == "failed"]
+    failed = [record.run for record in trial.records if record.run.verdict.kind == "failed"]
     assert {run.system for run in failed} == {"tuned"}
     assert len(failed) == 6
     assert "Spark did not start" in str(failed[0].verdict)
-    assert sum(one.is_counted for one in trial.records) == 12
+    assert sum(record.is_counted for record in trial.records) == 12
 
 
 def test_what_was_measured_before_an_interrupt_is_written(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_what_was_measured_before_an_interrupt_is_written(tmp_path: Path) -> Non
     assert len(written["runs"]) == 4
     assert written["figures"]["Q1.tuned.p99_ms"] == 100
     assert closed == ["default", "tuned", "penstock"]
-    assert [one.name for one in tmp_path.iterdir()] == ["result.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
 
 
 def test_an_interrupt_within_a_run_closes_what_is_open(tmp_path: Path) -> None:

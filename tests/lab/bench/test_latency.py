@@ -28,9 +28,9 @@ def seen(at_ms: int, *sent_ms: int, closed_ms: tuple[int, ...] | None = None) ->
 def test_latency_is_weighed_by_record_not_by_batch() -> None:
     # One batch of 99 rows after 100 ms, one of a single row after 900 ms.
     values = row_latencies_ms([seen(1_100, *[1_000] * 99), seen(2_900, 2_000)], 0)
-    found = latencies(values)
-    assert found is not None
-    assert (found.rows, found.p50, found.p99, found.max) == (100, 100.0, 100.0, 900.0)
+    summary = latencies(values)
+    assert summary is not None
+    assert (summary.rows, summary.p50, summary.p99, summary.max) == (100, 100.0, 100.0, 900.0)
 
 
 def test_rows_sent_in_the_warm_up_do_not_count_whenever_they_are_seen() -> None:
@@ -48,8 +48,8 @@ def test_a_window_is_late_from_when_it_could_close() -> None:
     # can do so 7 s after the start.
     #   started 100 s ... could close 107 s ... seen 107.5 s
     event_time = EventTime(base_us=0, started_us=100_000 * MS, speed=2.0)
-    found = past_window_ms([seen(107_500, 105_000, closed_ms=(14_000,))], event_time, 0)
-    assert found.tolist() == [500.0]
+    late_ms = past_window_ms([seen(107_500, 105_000, closed_ms=(14_000,))], event_time, 0)
+    assert late_ms.tolist() == [500.0]
 
 
 def test_rows_without_windows_have_no_latency_past_one() -> None:
@@ -57,13 +57,21 @@ def test_rows_without_windows_have_no_latency_past_one() -> None:
 
 
 def test_the_series_has_a_line_for_each_second_that_showed_rows() -> None:
-    found = series([seen(10_100, 10_000), seen(10_900, 10_000), seen(12_500, 12_000)], 10_000 * MS)
-    assert [(one.second, one.rows, one.p99_ms) for one in found] == [(0, 2, 900.0), (2, 1, 500.0)]
+    lines = series([seen(10_100, 10_000), seen(10_900, 10_000), seen(12_500, 12_000)], 10_000 * MS)
+    assert [(line.second, line.rows, line.p99_ms) for line in lines] == [
+        (0, 2, 900.0),
+        (2, 1, 500.0),
+    ]
 
 
 def test_the_curve_goes_from_the_least_to_the_most() -> None:
-    found = curve(np.arange(1_000, dtype=np.float64))
-    assert (len(found), found[0], found[50], found[-1]) == (101, 0.0, 499.0, 999.0)
+    percentiles = curve(np.arange(1_000, dtype=np.float64))
+    assert (len(percentiles), percentiles[0], percentiles[50], percentiles[-1]) == (
+        101,
+        0.0,
+        499.0,
+        999.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,7 @@ def test_the_curve_goes_from_the_least_to_the_most() -> None:
 def test_the_longest_gap_counts_both_ends_of_the_stretch(
     moments_ms: list[int], gap_ms: float
 ) -> None:
-    assert longest_gap_ms([one * MS for one in moments_ms], 0, 10_000 * MS) == gap_ms
+    assert longest_gap_ms([moment_ms * MS for moment_ms in moments_ms], 0, 10_000 * MS) == gap_ms
 
 
 def test_a_system_that_falls_behind_has_a_slope() -> None:

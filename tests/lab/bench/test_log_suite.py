@@ -21,36 +21,36 @@ from support.bench_records import log_runs as runs
 
 
 def test_the_figures_have_the_names_and_are_medians() -> None:
-    found = {one.name: one for one in figures(QUICK, runs())}
+    by_name = {figure.name: figure for figure in figures(QUICK, runs())}
     for backend in ("embedded", "jetstream"):
         for size in ("100B", "16KiB", "128KiB"):
             for writers in ("w1", "w16"):
                 for key in ("append_per_s", "append_ms_p50", "append_ms_p99"):
-                    assert f"{backend}.{size}.{writers}.{key}" in found
-        assert found[f"{backend}.deliver_ms_p50"].value == 3.0
-        assert f"{backend}.deliver_ms_p99" in found
-    assert found["headline.tag_read_ratio"].value == pytest.approx(0.95)
-    assert found["headline.start_ratio"].value == 1.2
-    assert found["headline.recovery_ratio"].value == 5.0
-    assert found["recovery_log_ratio"].value == 20.0
-    assert found["recovery_log_ms"].value == 40.0
+                    assert f"{backend}.{size}.{writers}.{key}" in by_name
+        assert by_name[f"{backend}.deliver_ms_p50"].value == 3.0
+        assert f"{backend}.deliver_ms_p99" in by_name
+    assert by_name["headline.tag_read_ratio"].value == pytest.approx(0.95)
+    assert by_name["headline.start_ratio"].value == 1.2
+    assert by_name["headline.recovery_ratio"].value == 5.0
+    assert by_name["recovery_log_ratio"].value == 20.0
+    assert by_name["recovery_log_ms"].value == 40.0
 
 
 def test_what_sums_the_log_up_is_the_embedded_one_and_jetstream_has_its_own_without_goals() -> None:
-    found = {one.name: one for one in figures(QUICK, runs())}
-    assert found["headline.recovery_ratio"].goal is not None
-    assert found["jetstream.recovery_ratio"].value == 6.0
-    assert found["jetstream.tag_read_ratio"].value == pytest.approx(0.95)
-    assert found["jetstream.tag_read_many_mb_per_s"].value == 95
-    assert "0.2 GB over 0.02 GB" in found["jetstream.start_ratio"].what
-    assert "2 GB over 0.2 GB" in found["headline.start_ratio"].what
-    of_jetstream = [one for one in found.values() if one.name.startswith("jetstream.")]
-    assert all(one.goal is None for one in of_jetstream)
+    by_name = {figure.name: figure for figure in figures(QUICK, runs())}
+    assert by_name["headline.recovery_ratio"].goal is not None
+    assert by_name["jetstream.recovery_ratio"].value == 6.0
+    assert by_name["jetstream.tag_read_ratio"].value == pytest.approx(0.95)
+    assert by_name["jetstream.tag_read_many_mb_per_s"].value == 95
+    assert "0.2 GB over 0.02 GB" in by_name["jetstream.start_ratio"].what
+    assert "2 GB over 0.2 GB" in by_name["headline.start_ratio"].what
+    of_jetstream = [figure for figure in by_name.values() if figure.name.startswith("jetstream.")]
+    assert all(figure.goal is None for figure in of_jetstream)
 
 
 def test_a_run_cut_short_has_the_figures_it_came_to() -> None:
     assert figures(QUICK, []) == []
-    assert {one.name.split(".")[0] for one in figures(QUICK, runs()[:1])} == {"embedded"}
+    assert {figure.name.split(".")[0] for figure in figures(QUICK, runs()[:1])} == {"embedded"}
 
 
 def test_the_rows_that_are_recovered_are_the_workloads() -> None:

@@ -28,7 +28,7 @@ def stamps(*micros: int, unit: str = "us") -> pa.Array:
 def commit(folder: Path, batch: int, files: list[Path], name: str | None = None) -> None:
     metadata = folder / "_spark_metadata"
     metadata.mkdir(parents=True, exist_ok=True)
-    lines = ["v1", *(json.dumps({"path": f"file://{one}", "action": "add"}) for one in files)]
+    lines = ["v1", *(json.dumps({"path": f"file://{file}", "action": "add"}) for file in files)]
     part = metadata / f".{batch}.part"
     part.write_text("\n".join(lines))
     part.rename(metadata / (name or str(batch)))
@@ -42,10 +42,10 @@ def rows_file(folder: Path, name: str, *sent_us: int) -> Path:
 
 def test_a_window_s_close_is_kept_with_its_row() -> None:
     rows = pa.table({"ends_at": stamps(5_000_000), "sent_at": stamps(7)})
-    found = sighting(rows, 99, Window("ends_at", 4_000))
-    assert found.sent_us.tolist() == [7]
-    assert found.closed_us is not None
-    assert found.closed_us.tolist() == [9_000_000]
+    window_sighting = sighting(rows, 99, Window("ends_at", 4_000))
+    assert window_sighting.sent_us.tolist() == [7]
+    assert window_sighting.closed_us is not None
+    assert window_sighting.closed_us.tolist() == [9_000_000]
 
 
 def test_files_are_seen_once_the_sink_names_them_and_each_once(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_files_are_seen_once_the_sink_names_them_and_each_once(tmp_path: Path) -
     finally:
         observer.stop()
     assert observer.rows == 3
-    assert [one.sent_us.tolist() for one in observer.seen] == [[1, 2], [3]]
+    assert [seen_batch.sent_us.tolist() for seen_batch in observer.seen] == [[1, 2], [3]]
 
 
 def test_a_batch_that_is_not_committed_has_no_files(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_rows_of_the_log_are_seen_from_when_the_observer_is_there(client: Client
         assert observer.wait_rows(2, 10)
     finally:
         observer.stop()
-    assert np.concatenate([one.sent_us for one in observer.seen]).tolist() == [5, 6]
+    assert np.concatenate([seen_batch.sent_us for seen_batch in observer.seen]).tolist() == [5, 6]
 
 
 def test_what_was_read_from_files_is_told_batch_by_batch(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_what_was_read_from_files_is_told_batch_by_batch(tmp_path: Path) -> None
         (checkpoint / part).mkdir(parents=True)
     inputs = [rows_file(tmp_path / "rows" / "bids", f"{n}.parquet", n) for n in range(3)]
     for entry, files in enumerate([inputs[:1], inputs[1:]]):
-        lines = [json.dumps({"path": f"file://{one}", "batchId": entry}) for one in files]
+        lines = [json.dumps({"path": f"file://{file}", "batchId": entry}) for file in files]
         (checkpoint / "sources" / "0" / str(entry)).write_text("\n".join(["v1", *lines]))
     outputs = [rows_file(tmp_path / "rows" / "q1", f"{n}.parquet", n) for n in range(2)]
     for batch, offset in enumerate([0, 1, 1]):

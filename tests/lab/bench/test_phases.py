@@ -14,10 +14,10 @@ def batch(number: int, ms: int, rows: int = 5_000) -> Batch:
 
 def test_warm_up_and_short_batches_do_not_count() -> None:
     batches = [batch(0, 9_000), batch(1, 1, rows=0), batch(2, 100), batch(3, 200), batch(4, 300)]
-    found = timing(batches, rows=5_000, warm_up=1, count=3)
-    assert found.batches == 3
-    assert found.trigger_ms_p50 == 200
-    assert found.trigger_ms_p99 == 300
+    timed = timing(batches, rows=5_000, warm_up=1, count=3)
+    assert timed.batches == 3
+    assert timed.trigger_ms_p50 == 200
+    assert timed.trigger_ms_p99 == 300
 
 
 def test_batches_beyond_those_asked_for_do_not_count() -> None:
@@ -26,9 +26,9 @@ def test_batches_beyond_those_asked_for_do_not_count() -> None:
 
 
 def test_phases_come_in_the_order_they_happen() -> None:
-    found = timing([batch(n, 100) for n in range(3)], rows=5_000, warm_up=0, count=3)
-    assert found.phases_ms == {"walCommit": 4, "addBatch": 90}
-    assert list(found.phases_ms) == ["walCommit", "addBatch"]
+    timed = timing([batch(n, 100) for n in range(3)], rows=5_000, warm_up=0, count=3)
+    assert timed.phases_ms == {"walCommit": 4, "addBatch": 90}
+    assert list(timed.phases_ms) == ["walCommit", "addBatch"]
 
 
 def test_too_few_batches_are_an_error_not_a_figure() -> None:

@@ -40,9 +40,9 @@ def test_ratios_are_taken_within_a_repeat_and_the_middle_one_counts() -> None:
         for repeat, pair in enumerate(times)
         for place, protocol in enumerate(("marker", "transaction"))
     ]
-    (found,) = ratios(runs, ("transaction",), "marker", latency_p50)
-    assert found.repeats == (2.0, 3.0, 1.5)
-    assert found.value == 2.0
+    (ratio,) = ratios(runs, ("transaction",), "marker", latency_p50)
+    assert ratio.repeats == (2.0, 3.0, 1.5)
+    assert ratio.value == 2.0
 
 
 def test_the_headline_names_the_worst_cell() -> None:
@@ -52,14 +52,14 @@ def test_the_headline_names_the_worst_cell() -> None:
         (HUNDRED, {"marker": 100.0, "transaction": 95.0, "aligned": 90.0, "unsafe": 90.0}),
     ):
         runs += [measured(cell, name, 0, value, 4 * value) for name, value in latency.items()]
-    found = {one.name: one for one in figures(plan(), runs)}
-    assert found["headline.marker_vs_transaction_p50_10ms"].value == 2.5
-    assert found["headline.marker_vs_transaction_p99_10ms"].value == 2.5
-    assert found["headline.marker_vs_transaction_p50_min"].value == 0.95
-    assert "Q4 every 100 ms" in found["headline.marker_vs_transaction_p50_min"].what
-    assert found["headline.aligned_vs_marker_p50_max"].value == 0.9
-    assert found["headline.marker_vs_unsafe_p50_max"].value == 1.25
-    assert found["log.Q4.10ms.marker.p50_ms"].value == 20.0
+    by_name = {figure.name: figure for figure in figures(plan(), runs)}
+    assert by_name["headline.marker_vs_transaction_p50_10ms"].value == 2.5
+    assert by_name["headline.marker_vs_transaction_p99_10ms"].value == 2.5
+    assert by_name["headline.marker_vs_transaction_p50_min"].value == 0.95
+    assert "Q4 every 100 ms" in by_name["headline.marker_vs_transaction_p50_min"].what
+    assert by_name["headline.aligned_vs_marker_p50_max"].value == 0.9
+    assert by_name["headline.marker_vs_unsafe_p50_max"].value == 1.25
+    assert by_name["log.Q4.10ms.marker.p50_ms"].value == 20.0
 
 
 def test_a_run_that_does_not_count_enters_no_ratio() -> None:
@@ -67,9 +67,9 @@ def test_a_run_that_does_not_count_enters_no_ratio() -> None:
         measured(TEN, "marker", 0, 10, 20),
         measured(TEN, "transaction", 0, 90, 99, "wrong"),
     ]
-    found = {one.name: one.value for one in figures(plan(), runs)}
-    assert "headline.marker_vs_transaction_p50_10ms" not in found
-    assert found["headline.answers_wrong"] == 1
+    by_name = {figure.name: figure.value for figure in figures(plan(), runs)}
+    assert "headline.marker_vs_transaction_p50_10ms" not in by_name
+    assert by_name["headline.answers_wrong"] == 1
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_the_headline_at_ten_milliseconds_is_of_both_queries_and_of_no_other_int
         runs += [
             measured(cell, "transaction", repeat, 10 * factor, 40 * factor) for repeat in range(3)
         ]
-    found = {one.name: one for one in figures(plan(), runs)}
+    by_name = {figure.name: figure for figure in figures(plan(), runs)}
     for share, value in (("p50", 2.0), ("p99", 4.0)):
-        one = found[f"headline.marker_vs_transaction_{share}_10ms"]
-        assert (one.value, len(one.repeats)) == (value, 3)
-        assert "Q8 every 10 ms" in one.what
-        assert found[f"log.Q8.10ms.marker_vs_transaction_{share}"].value == value
-    assert found["headline.marker_vs_transaction_p50_min"].value == 1.0
+        headline = by_name[f"headline.marker_vs_transaction_{share}_10ms"]
+        assert (headline.value, len(headline.repeats)) == (value, 3)
+        assert "Q8 every 10 ms" in headline.what
+        assert by_name[f"log.Q8.10ms.marker_vs_transaction_{share}"].value == value
+    assert by_name["headline.marker_vs_transaction_p50_min"].value == 1.0
 
 
 def test_a_missing_and_a_repeated_row_are_told_apart_from_a_right_answer() -> None:

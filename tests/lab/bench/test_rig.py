@@ -88,8 +88,8 @@ def run_with(
 ) -> tuple[Run, type[Made]]:
     made = type("MadeHere", (Made,), {"started": 0, "on_drain": on_drain})
     monkeypatch.setattr(rig, "Engine", made)
-    with rig.Rig("tuned", folder, cores=PLAN.cores, check=check) as one:
-        noted = one.run(conditions)
+    with rig.Rig("tuned", folder, cores=PLAN.cores, check=check) as tuned_rig:
+        noted = tuned_rig.run(conditions)
     return run_of(conditions, "tuned", 0, noted), made
 
 
@@ -197,9 +197,9 @@ def test_a_late_sender_voids_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     wait_report = Sender.wait_report
 
     def late(self: Sender, timeout_s: float) -> Told:
-        told = wait_report(self, timeout_s)
+        sender_report = wait_report(self, timeout_s)
         return msgspec.structs.replace(
-            told, sent=msgspec.structs.replace(told.sent, lag_ms_p99=55.0)
+            sender_report, sent=msgspec.structs.replace(sender_report.sent, lag_ms_p99=55.0)
         )
 
     monkeypatch.setattr(Sender, "wait_report", late)

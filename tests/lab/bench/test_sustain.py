@@ -41,17 +41,17 @@ from penstock_lab.workloads.sending import Sent
 def searched(capacity: int, first: int = 5_000, rate_max: int = 160_000, tries: int = 12) -> int:
     tried: list[Tried] = []
     while (rate := next_rate(tried, first, rate_max, tries)) is not None:
-        assert all(rate != one.rate for one in tried), "no rate is worth a second try"
+        assert all(rate != tried_rate.rate for tried_rate in tried), "no rate is worth a second try"
         tried.append(Tried(rate, rate <= capacity))
     assert len(tried) <= tries
-    return max((one.rate for one in tried if one.is_sustained), default=0)
+    return max((tried_rate.rate for tried_rate in tried if tried_rate.is_sustained), default=0)
 
 
 @pytest.mark.parametrize("capacity", [300, 1_000, 4_999, 5_000, 7_200, 33_000, 81_000, 159_999])
 def test_the_rate_found_holds_and_one_a_little_higher_does_not(capacity: int) -> None:
-    found = searched(capacity)
-    assert found <= capacity
-    assert capacity <= found * PRECISION + 1
+    rate = searched(capacity)
+    assert rate <= capacity
+    assert capacity <= rate * PRECISION + 1
 
 
 def test_a_system_faster_than_the_highest_rate_is_not_pushed_beyond_it() -> None:
@@ -101,9 +101,9 @@ def of(*tried: Tried) -> Searched:
 
 def test_the_figure_is_named_by_query_and_system_and_says_what_stopped_it() -> None:
     rises = Tried(10_000, False, "latency rises")
-    found = figure(of(Tried(5_000, True, "held"), rises, Tried(7_500, True, "held")))
-    assert (found.name, found.value) == ("Q18.tuned.sustained_per_s", 7_500)
-    assert found.what.endswith("at 10,000 latency rises")
+    sustained = figure(of(Tried(5_000, True, "held"), rises, Tried(7_500, True, "held")))
+    assert (sustained.name, sustained.value) == ("Q18.tuned.sustained_per_s", 7_500)
+    assert sustained.what.endswith("at 10,000 latency rises")
 
 
 def test_a_system_that_held_every_rate_is_not_said_to_be_at_its_limit() -> None:
@@ -157,6 +157,6 @@ def test_a_search_finds_and_writes_what_a_system_can_hold(tmp_path: Path) -> Non
     runs = partial(sustain.runs, opening=opening)
     suite = dataclasses.replace(sustain.SUITE, runs=runs, require=lambda plan: None)
     assert run(suite, search, tmp_path, lambda _: None, Outlet(console, path))
-    found = json.loads(path.read_text())["figures"]
-    assert found["Q1.tuned.sustained_per_s"] == pytest.approx(11_000, rel=0.2)
-    assert found["Q1.penstock.sustained_per_s"] == pytest.approx(30_000, rel=0.2)
+    by_name = json.loads(path.read_text())["figures"]
+    assert by_name["Q1.tuned.sustained_per_s"] == pytest.approx(11_000, rel=0.2)
+    assert by_name["Q1.penstock.sustained_per_s"] == pytest.approx(30_000, rel=0.2)

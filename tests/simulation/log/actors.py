@@ -64,7 +64,7 @@ class Line:
 
     @property
     def everyone(self) -> list[Any]:
-        return [self.current, *(one for one, _ in self.zombies)]
+        return [self.current, *(zombie for zombie, _ in self.zombies)]
 
 
 class Cast:
@@ -96,10 +96,10 @@ class Cast:
     @property
     def changing(self) -> list[Client]:
         """Those who change streams and queries or live with that, and have something to do."""
-        found = [one for one in (self.owner, self.side_producer) if not one.is_done]
-        runs = [one for one in self.side.everyone if one.calls or not one.is_done]
+        owners = [actor for actor in (self.owner, self.side_producer) if not actor.is_done]
+        runs = [run for run in self.side.everyone if run.calls or not run.is_done]
         reader = [] if self.side_reader.is_done() else [self.side_reader]
-        return [*found, *runs, *reader]
+        return [*owners, *runs, *reader]
 
     def _task_line(self, name: str) -> Line:
         self.cluster.agree(Register("group", name, StreamName(INPUT), BEFORE_ALL))
@@ -114,19 +114,19 @@ class Cast:
 
     def _readers(self) -> list[Reader]:
         cluster, truth, parts = self.cluster, self.truth, self.parts
-        found: list[Reader] = [parts.raw_reader(cluster, truth, FREE_TAG)]
+        readers: list[Reader] = [parts.raw_reader(cluster, truth, FREE_TAG)]
         for place in range(self.setup.places):
             for stream in (INPUT, OUTPUT):
-                found.append(parts.position_reader(cluster, truth, stream, place))
-                found.append(parts.raw_reader(cluster, truth, f"s/{stream}/{place}"))
-            found += [
+                readers.append(parts.position_reader(cluster, truth, stream, place))
+                readers.append(parts.raw_reader(cluster, truth, f"s/{stream}/{place}"))
+            readers += [
                 parts.raw_reader(cluster, truth, output_tag(f"task{n}", place))
                 for n in range(self.setup.tasks)
             ]
         if self.setup.places > 1:
             tags = [f"s/{OUTPUT}/{place}" for place in range(self.setup.places)]
-            found.append(parts.raw_reader(cluster, truth, *tags))
-        return found
+            readers.append(parts.raw_reader(cluster, truth, *tags))
+        return readers
 
     def time_passes(self) -> None:
         """Servers come back, zombies end, and who has ended starts again."""
@@ -136,9 +136,9 @@ class Cast:
                 server.start()
         for line in self.lines:
             line.zombies = [
-                (one, until)
-                for one, until in line.zombies
-                if one.alive and until > self.cluster.step
+                (zombie, until)
+                for zombie, until in line.zombies
+                if zombie.alive and until > self.cluster.step
             ]
             if not line.current.alive:
                 line.start()
@@ -200,5 +200,5 @@ class Cast:
         """The wall clock moves, either way; the log's own time never goes back."""
         self.cluster.now_ms += self.rng.choice((-5_000, 3_600_000))
 
-    def note(self, what: str) -> None:
-        self.story.append(f"step {self.cluster.step}: {what}")
+    def note(self, event: str) -> None:
+        self.story.append(f"step {self.cluster.step}: {event}")

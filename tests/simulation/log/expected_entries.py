@@ -113,7 +113,7 @@ class Truth:
 
     def _rows(self, operation: AppendRows, entries: tuple[Entry, ...]) -> None:
         if operation.producer is not None and operation.sequence is not None:
-            life = self.lives.there[operation.stream].id
+            life = self.lives.current[operation.stream].id
             key = (f"{operation.producer} in {life}", operation.sequence)
             if key in self.appended:
                 raise Violation(
@@ -192,10 +192,10 @@ class Truth:
                 )
 
     def _show(self, lsn: Lsn, by: Lsn, rank: int) -> None:
-        there = self.entries[lsn]
-        shown = Shown(by, rank, lsn, there.payload.decode())
-        self.lives.check_shown(lsn, by, there.head.tags[0])
-        tag = self.lives.key(there.head.tags[0])
+        entry = self.entries[lsn]
+        shown = Shown(by, rank, lsn, entry.payload.decode())
+        self.lives.check_shown(lsn, by, entry.head.tags[0])
+        tag = self.lives.key(entry.head.tags[0])
         insort(self.by_position.setdefault(tag, []), shown)
         insort(self.by_reading.setdefault(tag, []), shown)
 
@@ -239,7 +239,7 @@ class Truth:
     def until(self, tag: str, last: int, *, raw: bool) -> list[Shown]:
         """What a reader of the tag must have been given once it has come to `last`."""
         shown = self.shown(tag, raw=raw)
-        return shown[: bisect_right(shown, last, key=lambda one: one.by)]
+        return shown[: bisect_right(shown, last, key=lambda row: row.by)]
 
     def shown(self, tag: str, *, raw: bool, life: int | None = None) -> list[Shown]:
         """Everything committed under the tag, of the stream that is there or of the one named."""

@@ -49,7 +49,7 @@ class Lives:
     """Every stream there is, by name, and what is left of those before it."""
 
     def __init__(self) -> None:
-        self.there: dict[str, Life] = {}
+        self.current: dict[str, Life] = {}
         self.ends: dict[str, Lsn] = {}  # the last commit of the one before it
         self.lives: dict[Lsn, int] = {}  # which stream an entry is of
         self.changes = 0
@@ -61,7 +61,7 @@ class Lives:
 
     def _life(self, tag: str) -> Life | None:
         kind, _, rest = tag.partition("/")
-        return self.there.get(rest.rpartition("/")[0]) if kind == "s" else None
+        return self.current.get(rest.rpartition("/")[0]) if kind == "s" else None
 
     def observe(self, operation: Operation, outcome: Applied) -> None:
         """Follow what changes streams; `outcome` is no refusal."""
@@ -71,7 +71,7 @@ class Lives:
             case AlterStream():
                 self._altered(operation)
             case DeleteStream():
-                self.ends[operation.name] = self.there.pop(operation.name).end
+                self.ends[operation.name] = self.current.pop(operation.name).end
                 self.changes += 1
             case Register():
                 self._registered(operation, outcome.answer)
@@ -83,13 +83,13 @@ class Lives:
         end = self.ends.get(made.name, BEFORE_ALL)
         if made.began < end:
             raise Violation(f"the stream {made} begins before the end of another, which is {end}")
-        self.there[made.name] = Life(
+        self.current[made.name] = Life(
             made.id, made.name, substreams, [made.schema], made.began, made.began
         )
         self.changes += 1
 
     def _altered(self, operation: AlterStream) -> None:
-        life = self.there[operation.name]
+        life = self.current[operation.name]
         if operation.schema is not None and operation.schema != life.schemas[-1]:
             life.schemas.append(operation.schema)
             self.changes += 1
@@ -99,7 +99,7 @@ class Lives:
             self.changes += 1
 
     def _registered(self, operation: Register, answer: ConsumerRecord) -> None:
-        life = self.there.get(operation.stream)
+        life = self.current.get(operation.stream)
         if life is None or answer.position < life.began:
             raise Violation(
                 f"{operation.name} is known at {answer.position} in the stream {operation.stream}, "
@@ -107,7 +107,7 @@ class Lives:
             )
 
     def _appended(self, operation: AppendRows | AppendPending, entry: Entry) -> None:
-        life = self.there.get(operation.stream)
+        life = self.current.get(operation.stream)
         shape, lsn = operation.shape, entry.head.lsn
         if life is None:
             raise Violation(f"entry {lsn} is in the stream {operation.stream}, which is deleted")
@@ -143,6 +143,6 @@ class Lives:
 
     def check_cut(self, stream: str, after: int, until: int) -> None:
         """No batch has rows from before and after a change of the division."""
-        turns = [turn for turn in self.there[stream].turns if after < turn < until]
+        turns = [turn for turn in self.current[stream].turns if after < turn < until]
         if turns:
             raise Violation(f"a batch reads ({after}, {until}], over the change at {turns}")

@@ -119,7 +119,7 @@ class Producer(Client):
         if refusal is not None and refusal.code != "stream_altered":
             raise unexpected(call)
         if isinstance(call.operation, AppendRows):
-            values = [one.payload.decode() for one in call.operation.drafts]
+            values = [draft.payload.decode() for draft in call.operation.drafts]
             if refusal is not None:
                 assert call.operation.sequence is not None  # all of its own have one
                 self.append(values, call.operation.sequence)
@@ -196,8 +196,8 @@ class Run(Client):
         return record.instance >= self.instance
 
     def recorded(self, view: StoreView) -> tuple[int, int] | None:
-        found = view.first_offsets(QUERY, BatchId(self.batch))
-        entry = view.entry(found[1]) if found is not None else None
+        offsets = view.first_offsets(QUERY, BatchId(self.batch))
+        entry = view.entry(offsets[1]) if offsets is not None else None
         return msgspec.json.decode(entry.payload, type=tuple[int, int]) if entry else None
 
     def cut_batch(self, server: Server) -> None:
@@ -226,7 +226,7 @@ class Run(Client):
             self.phase = "mark"
             return
         partition = rng.choice(open_)
-        running = [one for one in self.attempts if one.partition == partition]
+        running = [attempt for attempt in self.attempts if attempt.partition == partition]
         if len(running) < setup.attempts_max and (not running or rng.random() < 0.3):
             self.launch(server, partition)
             return
@@ -278,9 +278,9 @@ class Run(Client):
 
     def writes(self) -> tuple[Write, ...]:
         return tuple(
-            Write(StreamName(OUTPUT), partition, one.number, tuple(one.entries))
-            for partition, one in sorted(self.won.items())
-            if one.entries
+            Write(StreamName(OUTPUT), partition, attempt.number, tuple(attempt.entries))
+            for partition, attempt in sorted(self.won.items())
+            if attempt.entries
         )
 
     def marker(self) -> Marker:

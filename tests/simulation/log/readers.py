@@ -60,21 +60,21 @@ class PositionReader(Client):
         known = view.consumer("group", self.name, stream.name)
         if known is not None and known.position > self.position:
             self.position = known.position
-            self.given = self.told()
+            self.given = self.visible_values()
         return is_readable(view, stream, self.position, self.name)
 
-    def told(self) -> list[str]:
-        return [one.value for one in self.truth.until(self.tag, self.position, raw=False)]
+    def visible_values(self) -> list[str]:
+        return [row.value for row in self.truth.until(self.tag, self.position, raw=False)]
 
     def read(self, view: StoreView, stream: StreamRecord, until: Lsn) -> None:
         asked = Range(stream, self.position, until, self.substream)
         read = [bytes(view.payload(lsn)).decode() for _, lsn in entries_in(view, asked)]
         self.given += read
         self.position = until
-        if self.given != self.told():
+        if self.given != self.visible_values():
             raise Violation(
                 f"invariant 8: a reader of {self.tag} at {until} was given {self.given}, and "
-                f"{self.told()} is committed"
+                f"{self.visible_values()} is committed"
             )
 
     def answered(self, call: Call) -> None:
@@ -196,11 +196,11 @@ class RawReader(Client):
     def check(self) -> None:
         """Everything committed so far was given, once, in order; and little is held."""
         shown = heapq.merge(*(self.truth.until(tag, self.read, raw=True) for tag in self.tags))
-        told = [(one.lsn, one.value) for one in shown]
-        if self.given != told:
+        committed = [(row.lsn, row.value) for row in shown]
+        if self.given != committed:
             raise Violation(
                 f"invariant 8: a raw reader of {self.tags} at {self.read} was given "
-                f"{self.given}, and {told} is committed"
+                f"{self.given}, and {committed} is committed"
             )
         if self.reader.unknown > self.bounds.unknown_max:
             raise Violation(f"{self.reader.unknown} entries are held, over the bound")

@@ -153,13 +153,13 @@ class Server:
         if self.cluster.base.is_needed(self.replica):
             self.cluster.base.bring_up(self.replica, self.cluster.stream)
             return
-        found = self.replica.follow(self.cluster.stream[self.replica.followed])
+        last_applied = self.replica.follow(self.cluster.stream[self.replica.followed])
         open_ = open_operation(self.replica.view())
         if open_ != self.open[0]:
             self.open = (open_, self.cluster.step)
-        if found is None:
+        if last_applied is None:
             return
-        id, applied = found
+        id, applied = last_applied
         if not applied.is_void:
             operation = self.cluster.published[id]
             self.cluster.observe(self.slot, self.replica.followed, operation, applied)
@@ -252,9 +252,9 @@ class Cluster:
                 applied = server.replica.apply(operation, self.now_ms)
                 self.observe(server.slot, self.agreed, operation, applied)
             while server.replica.followed < len(self.stream):
-                found = server.replica.follow(self.stream[server.replica.followed])
-                if found is not None:
-                    self.observe(server.slot, server.replica.followed, operation, found[1])
+                last_applied = server.replica.follow(self.stream[server.replica.followed])
+                if last_applied is not None:
+                    self.observe(server.slot, server.replica.followed, operation, last_applied[1])
             server.replica.sync()
 
     # Between clients and servers.
@@ -337,4 +337,4 @@ class Cluster:
         self.stream.append(Delivered(lsn, self.now_ms, message.subject, message.body))
 
     def behind(self) -> list[Server]:
-        return [one for one in self.up() if one.replica.followed < len(self.stream)]
+        return [server for server in self.up() if server.replica.followed < len(self.stream)]

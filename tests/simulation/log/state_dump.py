@@ -41,7 +41,7 @@ class Base:
         if open_operation(view) is not None or not self.may_replace(lsn):
             return
         made = list(chunks(view, CHUNK_BYTES))
-        self.newest = WrittenDown(lsn, tuple(one for one, _ in made), sum(n for _, n in made))
+        self.newest = WrittenDown(lsn, tuple(chunk for chunk, _ in made), sum(n for _, n in made))
         self.asked = list(purges(view, sorted({message.subject for message in stream})))
 
     def may_replace(self, lsn: Lsn) -> bool:
@@ -52,7 +52,9 @@ class Base:
     def purge(self, rng: random.Random, stream: list[Delivered]) -> None:
         """One subject, up to the first entry that was still there."""
         subject, below = self.asked.pop(rng.randrange(len(self.asked)))
-        self.purged |= {one.lsn for one in stream if one.subject == subject and one.lsn < below}
+        self.purged |= {
+            message.lsn for message in stream if message.subject == subject and message.lsn < below
+        }
 
     def is_needed(self, replica: Replica) -> bool:
         """Whether what comes next for this copy is gone."""

@@ -66,7 +66,7 @@ class Owner(Client):
     @property
     def is_done(self) -> bool:
         changes = self.cluster.setup.changes
-        is_there = SIDE in self.truth.lives.there or not changes
+        is_there = SIDE in self.truth.lives.current or not changes
         return self.made >= changes and is_there and not self.calls
 
     def act(self) -> None:
@@ -227,16 +227,16 @@ class SideReader(Client):
     def act(self) -> None:
         self.cluster.retry(self)
         view = self.cluster.any_up().replica.view()
-        found = view.stream(SIDE)
-        if found is None or (self.stream is not None and found.id < self.stream.id):
+        side = view.stream(SIDE)
+        if side is None or (self.stream is not None and side.id < self.stream.id):
             return
-        if self.stream is None or found.id != self.stream.id:
+        if self.stream is None or side.id != self.stream.id:
             self.check_told(view)
-            self.stream, self.position = found, earliest(view, found)
+            self.stream, self.position = side, earliest(view, side)
             self.moved, self.given = self.position, self.expected(self.position)
             self.cluster.call(self, Register("group", self.name, SIDE, self.position))
             return
-        self.read(view, found)
+        self.read(view, side)
         if not self.calls and self.position > self.moved:
             self.moved = self.position
             self.cluster.call(self, move(self.name, SIDE, self.position))
@@ -277,11 +277,11 @@ class SideReader(Client):
     def expected(self, until: Lsn) -> list[str]:
         assert self.stream is not None  # it is set before anything is read
         shown = [
-            one
+            row
             for place in range(self.stream.substreams)
-            for one in self.truth.shown(f"s/{SIDE}/{place}", raw=False, life=self.stream.id)
+            for row in self.truth.shown(f"s/{SIDE}/{place}", raw=False, life=self.stream.id)
         ]
-        return [one.value for one in sorted(shown) if one.by <= until]
+        return [row.value for row in sorted(shown) if row.by <= until]
 
     def answered(self, call: Call) -> None:
         refusal = call.outcome.refusal if call.outcome is not None else None
@@ -295,7 +295,7 @@ class SideReader(Client):
 
     def is_done(self) -> bool:
         """Every row of the stream that is there was read."""
-        life = self.truth.lives.there.get(SIDE)
+        life = self.truth.lives.current.get(SIDE)
         if life is None or self.calls:
             return not self.calls
         return self.stream is not None and self.stream.id == life.id and self.position >= life.end

@@ -158,10 +158,10 @@ class Task(Client):
         for server in self.cluster.servers:
             view = server.replica.view()
             tail = view.tail(self.log_tag) or BEFORE_ALL
-            there = self.control(view, tail)
-            if isinstance(there, Progress) and there == decode_control(operation.payload):
-                self.done(there, tail)
+            current = self.control(view, tail)
+            if isinstance(current, Progress) and current == decode_control(operation.payload):
+                self.done(current, tail)
                 return
-            if there is not None and there.instance > self.instance:
+            if current is not None and current.instance > self.instance:
                 self.alive = False
                 return

@@ -91,8 +91,8 @@ class LogWorld:
 
     def check(self, server: Server) -> None:
         """Read a whole copy and compare every index with the entries."""
-        for found in violations(server.replica.view()):
-            raise Violation(f"{found}, in the copy of server {server.slot}")
+        for violation in violations(server.replica.view()):
+            raise Violation(f"{violation}, in the copy of server {server.slot}")
 
     def calm_down(self) -> None:
         """Nothing goes wrong any more, and everybody keeps up."""
@@ -178,20 +178,22 @@ class LogWorld:
         if sorted(copied) != sorted(came) or len(set(came)) < len(came) or said - set(came):
             raise Violation(f"of {sorted(said)} came {sorted(came)}, and {sorted(copied)} came out")
         free = self._values(FREE_TAG)
-        lost = {value for one in self.cast.producers for value in one.free_answers} - set(free)
+        answered = {value for producer in self.cast.producers for value in producer.free_answers}
+        lost = answered - set(free)
         if lost or len(free) != len(set(free)):
             raise Violation(f"invariant 8: of the free records {lost} are lost; there is {free}")
 
     def _values(self, tag: str) -> list[str]:
-        return [one.value for one in self.truth.shown(tag, raw=True)]
+        return [row.value for row in self.truth.shown(tag, raw=True)]
 
     def _waiting(self) -> str:
         cast = self.cast
         return (
-            f"producers {[one.is_done for one in cast.producers]}, query {cast.query.current.phase}"
-            f", tasks {[line.current.phase for line in cast.tasks]}, copied {self._is_copied()}, "
+            f"producers {[producer.is_done for producer in cast.producers]}, "
+            f"query {cast.query.current.phase}, "
+            f"tasks {[line.current.phase for line in cast.tasks]}, copied {self._is_copied()}, "
             f"readers {[reader.is_done() for reader in cast.readers]}, changing "
-            f"{[one.name for one in cast.changing]}"
+            f"{[actor.name for actor in cast.changing]}"
         )
 
 
@@ -210,22 +212,22 @@ KINDS: tuple[tuple[Things, Callable[[LogWorld, Any], object]], ...] = (
         lambda world, _: world.cluster.deliver(),
     ),
     (
-        reachable(lambda world: [one for one in world.cast.producers if not one.is_done]),
-        lambda world, one: one.act(),
+        reachable(lambda world: [actor for actor in world.cast.producers if not actor.is_done]),
+        lambda world, actor: actor.act(),
     ),
-    (reachable(lambda world: world.cast.query.everyone), lambda world, one: one.act()),
+    (reachable(lambda world: world.cast.query.everyone), lambda world, actor: actor.act()),
     (
-        reachable(lambda world: [one for line in world.cast.tasks for one in line.everyone]),
-        lambda world, one: one.act(),
+        reachable(lambda world: [actor for line in world.cast.tasks for actor in line.everyone]),
+        lambda world, actor: actor.act(),
     ),
     (
-        lambda world: [one for one in world.cluster.up() if one.has_news()],
-        lambda world, one: world.cluster.publish(one),
+        lambda world: [server for server in world.cluster.up() if server.has_news()],
+        lambda world, server: world.cluster.publish(server),
     ),
     (lambda world: world.cluster.behind(), LogWorld.follow),
     (
-        reachable(lambda world: [one for one in world.cast.readers if not one.is_done()]),
-        lambda world, one: one.act(),
+        reachable(lambda world: [actor for actor in world.cast.readers if not actor.is_done()]),
+        lambda world, actor: actor.act(),
     ),
     (
         reachable(lambda world: () if world.cast.collector.calls else (world,)),
@@ -236,7 +238,7 @@ KINDS: tuple[tuple[Things, Callable[[LogWorld, Any], object]], ...] = (
         lambda world, _: world.write_down(),
     ),
     (lambda world: world.cluster.late, lambda world, _: world.put_late()),
-    (reachable(lambda world: world.cast.changing), lambda world, one: one.act()),
+    (reachable(lambda world: world.cast.changing), lambda world, actor: actor.act()),
 )
 
 

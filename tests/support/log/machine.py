@@ -194,14 +194,14 @@ class LogAgainstModel(RuleBasedStateMachine):
         if query not in self.instances:
             return
         instance, batch = self.instances[query], self.next_batch(query) + 2 * ahead
-        told = [path.format(batch=batch) for path in paths]
-        operation = files(*told, query=query, instance=instance, batch=batch)
+        batch_paths = [path.format(batch=batch) for path in paths]
+        operation = files(*batch_paths, query=query, instance=instance, batch=batch)
         lsns = self.log.run(operation)
-        first = self.took(len(told))
-        assert list(lsns) == list(range(first, first + len(told)))
-        for lsn, path in zip(lsns, told, strict=True):
+        first = self.took(len(batch_paths))
+        assert list(lsns) == list(range(first, first + len(batch_paths)))
+        for lsn, path in zip(lsns, batch_paths, strict=True):
             self.files[lsn] = (query, instance, batch, path)
-        stale = files(*told, query=query, instance=instance - 1, batch=batch)
+        stale = files(*batch_paths, query=query, instance=instance - 1, batch=batch)
         self.refused(stale, "fenced")
 
     @precondition(lambda self: self.files)
@@ -209,13 +209,13 @@ class LogAgainstModel(RuleBasedStateMachine):
     def recover(self, query: str, after: int) -> None:
         if query not in self.instances:
             return
-        told = [lsn for b, (_, lsn) in sorted(self.marked[query].items()) if b > after]
+        marker_lsns = [lsn for b, (_, lsn) in sorted(self.marked[query].items()) if b > after]
         last = max(self.marked[query], default=-1)
         with self.log.reading() as view:
             id_ = QueryId(query)
             got = checkpoint_of(view, id_, None if after < 0 else BatchId(after), 3, 1 << 20)
-            assert [marker.lsn for marker in got.markers] == told[:3]
-            assert got.more == (len(told) > 3)
+            assert [marker.lsn for marker in got.markers] == marker_lsns[:3]
+            assert got.more == (len(marker_lsns) > 3)
             for marker in got.markers:
                 for file in marker.files:
                     assert file_bytes(view, id_, file.entry) == file.path.encode()
@@ -232,8 +232,8 @@ class LogAgainstModel(RuleBasedStateMachine):
             assert got.offsets is None
         else:
             assert got.offsets is not None
-            found = (got.offsets.batch, -got.offsets.entry, got.offsets.instance)
-            assert found == expected
+            offsets = (got.offsets.batch, -got.offsets.entry, got.offsets.instance)
+            assert offsets == expected
 
     def attempt(self, lsn: int) -> int:
         with self.log.reading() as view:
@@ -300,8 +300,8 @@ class LogAgainstModel(RuleBasedStateMachine):
             last = latest(view, record)
             assert last == ends[-1]
             for after, rows_max in itertools.product(ends, range(1, 8)):
-                told = self.told_end(shown, ends, after, rows_max)
-                assert cut_batch(view, record, Lsn(after), last, Limits(rows_max)).end == told
+                end = self.told_end(shown, ends, after, rows_max)
+                assert cut_batch(view, record, Lsn(after), last, Limits(rows_max)).end == end
             times = {arrived + step for _, arrived, _, _ in shown for step in (-1, 0, 1)}
             for time_ms in times:
                 before = (commit for commit, arrived, _, _ in shown if arrived < time_ms)
@@ -312,13 +312,13 @@ class LogAgainstModel(RuleBasedStateMachine):
         self, shown: list[tuple[int, int, int, list[int]]], ends: list[int], after: int, most: int
     ) -> int:
         """The last end within `most` rows after `after`, else the next one, else `after`."""
-        told = after
+        end_within = after
         for end in (end for end in ends if end > after):
             count = sum(len(values) for c, _, _, values in shown if after < c <= end)
             if count > most:
-                return told if told > after else end
-            told = end
-        return told
+                return end_within if end_within > after else end
+            end_within = end
+        return end_within
 
     @rule(stream=streams)
     def read_between_every_two_positions(self, stream: str) -> None:
@@ -326,14 +326,14 @@ class LogAgainstModel(RuleBasedStateMachine):
             self.compare(stream, after, until)
 
     def compare(self, stream: str, after: int, until: int) -> None:
-        told = [each for each in self.shown[stream] if after < each[0] <= until]
+        commits = [each for each in self.shown[stream] if after < each[0] <= until]
         with self.log.reading() as view:
             for place in range(SUBSTREAMS):
                 assert self.read(view, stream, after, until, place) == [
-                    v for _, _, p, values in told if p == place for v in values
+                    v for _, _, p, values in commits if p == place for v in values
                 ]
             assert self.read(view, stream, after, until, None) == [
-                v for _, _, _, values in told for v in values
+                v for _, _, _, values in commits for v in values
             ]
 
     def read(

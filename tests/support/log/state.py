@@ -114,16 +114,16 @@ class State:
         return None
 
     def tagged(self, tag: str, start: int = 0) -> Iterator[Lsn]:
-        found = (lsn for lsn, entry in self.entries.items() if tag in entry.head.tags)
-        return iter(sorted(lsn for lsn in found if lsn >= start))
+        lsns = (lsn for lsn, entry in self.entries.items() if tag in entry.head.tags)
+        return iter(sorted(lsn for lsn in lsns if lsn >= start))
 
     def marks(self, query: QueryId, first: BatchId) -> Iterator[Lsn]:
-        found = (key for key in sorted(self.marked_at) if key[0] == query and key[1] >= first)
-        return (self.marked_at[key] for key in found)
+        keys = (key for key in sorted(self.marked_at) if key[0] == query and key[1] >= first)
+        return (self.marked_at[key] for key in keys)
 
     def first_offsets(self, query: QueryId, first: BatchId) -> tuple[BatchId, Lsn] | None:
-        found = sorted(b for q, b in self.offsets if q == query and b >= first)
-        return (found[0], self.offsets[query, found[0]]) if found else None
+        batches = sorted(b for q, b in self.offsets if q == query and b >= first)
+        return (batches[0], self.offsets[query, batches[0]]) if batches else None
 
     def given_below(self, start: int) -> Lsn:
         return self.given.get(start, BEFORE_ALL)

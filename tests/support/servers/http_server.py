@@ -90,11 +90,11 @@ class Served:
 
     def _is_up(self) -> bool:
         try:
-            found = json.loads((self.data / "server.json").read_text())
+            server_file = json.loads((self.data / "server.json").read_text())
         except (OSError, ValueError):
             return False
-        self.url, self.token = found["url"], found["token"]
-        return bool(found["pid"] == self.process.pid)
+        self.url, self.token = server_file["url"], server_file["token"]
+        return bool(server_file["pid"] == self.process.pid)
 
     def __enter__(self) -> Served:
         return self
@@ -159,15 +159,15 @@ class Served:
 
     def values(self, name: str = "s", column: str = "k") -> list[Any]:
         """Every committed value of a column, read page by page in commit order."""
-        found: list[Any] = []
+        values: list[Any] = []
         query = "?after=0"
         while True:
             answer = self.ask("GET", f"/streams/{name}/rows{query}")
             assert answer.status == 200, answer.body
-            found += answer.table().column(column).to_pylist()
+            values += answer.table().column(column).to_pylist()
             cursor = answer.headers.get("Penstock-Cursor")
             if cursor is None:
-                return found
+                return values
             query = f"?after=0&until={answer.headers['Penstock-Position']}&cursor={cursor}"
 
     def values_after(self, name: str, column: str, after: int) -> list[Any]:

@@ -39,7 +39,7 @@ QUICK_START = {
 """Spark settings for short runs."""
 
 
-def wait_until(what: str, condition: Callable[[], bool], seconds: float = START_S) -> None:
+def wait_until(goal: str, condition: Callable[[], bool], seconds: float = START_S) -> None:
     """Polls, because the thing waited for is another process; fails with `what` when late.
 
     What takes long is asked for less often: its processes have the cores to share with the asking.
@@ -48,7 +48,7 @@ def wait_until(what: str, condition: Callable[[], bool], seconds: float = START_
     while not condition():
         waited = time.monotonic() - began
         if waited > seconds:
-            raise AssertionError(f"waited {seconds:g} s in vain until {what}")
+            raise AssertionError(f"waited {seconds:g} s in vain until {goal}")
         time.sleep(min(max(0.02, waited / 20), 0.2))
 
 
@@ -182,8 +182,8 @@ class DriverProcess:
 
     def jobs(self) -> list[psutil.Process]:
         """The processes of the job that a supervisor runs: its Python and its JVM."""
-        found: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
-        return found
+        children: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
+        return children
 
     def kill_job(self) -> None:
         """kill -9 of the job, not of its supervisor."""

@@ -79,9 +79,9 @@ class Cluster:
         process = self._processes[f"worker{number}"]
         everyone = [psutil.Process(process.pid)]
         everyone += everyone[0].children(recursive=True)
-        for one in everyone:
+        for process_of_worker in everyone:
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
+                process_of_worker.kill()
         process.wait()
 
     def ends(self) -> int:

@@ -24,7 +24,14 @@ from typing import Any
 from support.servers.processes import DriverProcess, ServerProcess, wait_until
 from support.spark.failpoints import Points
 from support.spark.three_queries.job import CHANGELOG, kind_of
-from support.spark.three_queries.run import BATCHES, FORMAT, START_S, ThreeQueries, latest, told
+from support.spark.three_queries.run import (
+    BATCHES,
+    FORMAT,
+    START_S,
+    ThreeQueries,
+    latest,
+    query_status,
+)
 
 AT = 4
 ONLY = f"batch={AT}"
@@ -106,8 +113,8 @@ class KilledJob:
         self, wait_before_kill: Callable[[ThreeQueries, dict[str, str]], None] | None
     ) -> None:
         driver = self._start()
-        self._wait(driver, "the queries have started", lambda: bool(told(driver)))
-        self._ids = {name: str(query["id"]) for name, query in told(driver).items()}
+        self._wait(driver, "the queries have started", lambda: bool(query_status(driver)))
+        self._ids = {name: str(query["id"]) for name, query in query_status(driver).items()}
         assert set(self._ids) == set(self._stops)
         points = {name: stop.points for name, stop in self._stops.items()}
         self._hold(driver, points)
@@ -132,7 +139,7 @@ class KilledJob:
         for name, point in skipping.items():
             self._points.hold(point, [self._ids[name]], NEXT_ONLY)
         driver = self._start()
-        self._wait(driver, "the queries have started", lambda: bool(told(driver)))
+        self._wait(driver, "the queries have started", lambda: bool(query_status(driver)))
         self._wait_until_standing(driver, again)
         self._wait_until_standing(driver, skipping, NEXT_ONLY)
         driver.kill()
@@ -234,9 +241,9 @@ class KilledJob:
             error.add_note(f"not at their points: {going()}")
             raise
 
-    def _wait(self, driver: DriverProcess, what: str, condition: Callable[[], bool]) -> None:
+    def _wait(self, driver: DriverProcess, goal: str, condition: Callable[[], bool]) -> None:
         try:
-            wait_until(what, lambda: not driver.is_running() or condition(), START_S)
+            wait_until(goal, lambda: not driver.is_running() or condition(), START_S)
             assert driver.is_running(), driver.said()[-6000:]
         except AssertionError:
             driver.kill()
@@ -261,7 +268,7 @@ class KilledJob:
 
 def _known_by(driver: DriverProcess, name: str) -> tuple[str, str]:
     """A point knows a query by its id or by its run."""
-    query = told(driver)[name]
+    query = query_status(driver)[name]
     return str(query["id"]), str(query["run"])
 
 

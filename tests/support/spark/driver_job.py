@@ -114,8 +114,8 @@ def slow(events: DataFrame) -> DataFrame:
         attempt = task.attemptNumber()
         for batch in batches:
             for row in batch["n"].to_pylist():
-                one = {"n": [row], "attempt": [attempt], "text": ["x" * 10_000]}
-                yield pa.record_batch(one)
+                columns = {"n": [row], "attempt": [attempt], "text": ["x" * 10_000]}
+                yield pa.record_batch(columns)
         if task.partitionId() == 0 and attempt == 0:
             time.sleep(120)
 

@@ -174,7 +174,7 @@ class TwinsReader:
             self._failed.append(error)
 
     def _are_there(self) -> bool:
-        return {one.name for one in self._client.streams()} >= set(TWINS)
+        return {stream.name for stream in self._client.streams()} >= set(TWINS)
 
     def _look(self, ahead: str) -> None:
         until = self._client.position(ahead)

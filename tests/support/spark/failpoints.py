@@ -27,8 +27,8 @@ class Points:
         files = (
             file for folder in self._folders(point, queries, only) for file in folder.glob("[0-9]*")
         )
-        told = {int(file.name): file.read_text() for file in files}
-        return {process: int(batch) for process, batch in told.items() if batch}
+        batches = {int(file.name): file.read_text() for file in files}
+        return {process: int(batch) for process, batch in batches.items() if batch}
 
     def let_go(self, point: str = "") -> None:
         """Everyone goes on; a file that is being written again does not keep its folder."""

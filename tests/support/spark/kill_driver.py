@@ -15,7 +15,7 @@ START_S = 300.0
 
 def query_ids(driver: DriverProcess) -> dict[str, str]:
     queries: Any = driver.status().get("queries", {})
-    return {name: told["id"] for name, told in queries.items()}
+    return {name: status["id"] for name, status in queries.items()}
 
 
 def marked(client: Client, query: str) -> int:

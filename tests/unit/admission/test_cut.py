@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.admission.cut import NO_LIMITS, Cut, CutReason, Limits, cut_batch
+from penstock.admission.cut import NO_LIMITS, BatchEnd, CutReason, Limits, cut_batch
 from penstock.log.state import Commit, StreamRecord
 from penstock.model.ids import Lsn, StreamName
 
@@ -58,11 +58,11 @@ FIVE = Index(10, 10, 10, 10, 10)
 def test_a_batch_ends_at_a_commit_and_says_why(
     after: int, limits: Limits, end: int, reason: CutReason
 ) -> None:
-    assert cut_batch(FIVE, stream(), Lsn(after), Lsn(50), limits) == Cut(Lsn(end), reason)
+    assert cut_batch(FIVE, stream(), Lsn(after), Lsn(50), limits) == BatchEnd(Lsn(end), reason)
 
 
 def test_what_is_not_visible_is_not_read() -> None:
-    assert cut_batch(FIVE, stream(), Lsn(0), Lsn(30)) == Cut(Lsn(30), CutReason.ALL_VISIBLE)
+    assert cut_batch(FIVE, stream(), Lsn(0), Lsn(30)) == BatchEnd(Lsn(30), CutReason.ALL_VISIBLE)
 
 
 def test_a_batch_ends_where_substreams_were_added() -> None:
@@ -73,13 +73,13 @@ def test_a_batch_ends_where_substreams_were_added() -> None:
     """
     ends = [cut_batch(FIVE, stream(20, 30), Lsn(after), Lsn(50)) for after in (0, 10, 20, 30)]
     assert ends == [
-        Cut(Lsn(20), CutReason.SUBSTREAMS_ADDED),
-        Cut(Lsn(20), CutReason.SUBSTREAMS_ADDED),
-        Cut(Lsn(30), CutReason.SUBSTREAMS_ADDED),
-        Cut(Lsn(50), CutReason.ALL_VISIBLE),
+        BatchEnd(Lsn(20), CutReason.SUBSTREAMS_ADDED),
+        BatchEnd(Lsn(20), CutReason.SUBSTREAMS_ADDED),
+        BatchEnd(Lsn(30), CutReason.SUBSTREAMS_ADDED),
+        BatchEnd(Lsn(50), CutReason.ALL_VISIBLE),
     ]
     limited = cut_batch(FIVE, stream(30), Lsn(0), Lsn(50), Limits(rows_max=20))
-    assert limited == Cut(Lsn(20), CutReason.ROWS_MAX)
+    assert limited == BatchEnd(Lsn(20), CutReason.ROWS_MAX)
 
 
 @given(

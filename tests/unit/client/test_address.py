@@ -17,15 +17,21 @@ ENVIRONMENT = {"PENSTOCK_URL": "http://env:1", "PENSTOCK_TOKEN": "env-token"}
 
 def leave_file(folder: Path, **fields: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    told = {"url": "http://file:1", "token": "file-token", "pid": 1, "version": "9", **fields}
-    (folder / "server.json").write_text(json.dumps(told))
+    server_file = {
+        "url": "http://file:1",
+        "token": "file-token",
+        "pid": 1,
+        "version": "9",
+        **fields,
+    }
+    (folder / "server.json").write_text(json.dumps(server_file))
     return folder
 
 
 def test_an_address_given_comes_before_all_others(tmp_path: Path) -> None:
     leave_file(tmp_path / "penstock-data")
-    found = address.find("http://given:1", "t", environ=ENVIRONMENT)
-    assert found == Address("http://given:1", "t")
+    server = address.find("http://given:1", "t", environ=ENVIRONMENT)
+    assert server == Address("http://given:1", "t")
 
 
 def test_a_given_url_takes_its_token_from_the_environment() -> None:
@@ -36,8 +42,8 @@ def test_a_given_url_takes_its_token_from_the_environment() -> None:
 
 def test_a_named_folder_comes_before_the_environment(tmp_path: Path) -> None:
     folder = leave_file(tmp_path / "mine", ca="ca.pem")
-    found = address.find(data=folder, environ=ENVIRONMENT)
-    assert found == Address("http://file:1", "file-token", "ca.pem")
+    server = address.find(data=folder, environ=ENVIRONMENT)
+    assert server == Address("http://file:1", "file-token", "ca.pem")
 
 
 def test_the_environment_comes_before_the_default_folder(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_stream_is_created_once_and_found_again(server_client: Client, stream:
     made = server_client.create(stream, DDL)
     assert (made.substreams, made.key) == (2, ("n",))
     assert made.schema == server_client.create(stream, made.schema).schema
-    assert stream in [one.name for one in server_client.streams()]
+    assert stream in [description.name for description in server_client.streams()]
     with pytest.raises(BadCall) as refused:
         server_client.create(stream, "other string")
     assert (refused.value.code, refused.value.http_status) == ("stream_differs", 409)

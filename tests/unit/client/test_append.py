@@ -59,8 +59,8 @@ def test_a_repeated_try_carries_the_same_sequence(scripted: ScriptedServer, cloc
 
 def test_two_clients_never_share_a_producer(scripted: ScriptedServer, clock: Clock) -> None:
     scripted.script(described(), DONE)
-    one = client_of(scripted, clock)
-    one.append("s", ROWS)
+    first_client = client_of(scripted, clock)
+    first_client.append("s", ROWS)
     scripted.script(described(), DONE)
     two = client_of(scripted, clock)
     two.append_bytes("s", b"{}\n", "application/x-ndjson")
@@ -103,8 +103,8 @@ def test_a_forked_child_appends_under_an_id_of_its_own(
             os._exit(0)
     os.waitpid(child, 0)
     client.append("s", ROWS)
-    (parent, one), (other, first), (again, two) = sequences(scripted)
-    assert (parent, one, two) == (again, 1, 2)
+    (parent, parent_sequence), (other, first), (again, two) = sequences(scripted)
+    assert (parent, parent_sequence, two) == (again, 1, 2)
     assert other != parent
     assert first == 1
 
@@ -123,7 +123,7 @@ def test_a_producer_needs_a_sequence_and_a_sequence_a_producer(
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "sentence"),
     [
         ([{"n": 1, "nam": "x"}], "no column nam"),
         ([{"n": "one", "name": "x"}], "do not fit"),
@@ -134,10 +134,10 @@ def test_a_producer_needs_a_sequence_and_a_sequence_a_producer(
     ],
 )
 def test_rows_that_do_not_fit_are_refused_before_they_are_sent(
-    scripted: ScriptedServer, clock: Clock, rows: Any, told: str
+    scripted: ScriptedServer, clock: Clock, rows: Any, sentence: str
 ) -> None:
     scripted.script(described())
-    with pytest.raises(BadCall, match=told):
+    with pytest.raises(BadCall, match=sentence):
         client_of(scripted, clock).append("s", rows)
     assert sequences(scripted) == []
 

@@ -72,8 +72,8 @@ def test_a_position_is_committed_by_hand_if_that_is_asked_for(made: Client, stre
     assert consumer.positions == {stream: 0}
     consumer.commit()
     assert consumer.positions[stream] > batch.position
-    (told,) = [each for each in made.consumers() if each["stream"] == stream]
-    assert (told["name"], told["rows_behind"]) == ("g", 0)
+    (consumer_state,) = [each for each in made.consumers() if each["stream"] == stream]
+    assert (consumer_state["name"], consumer_state["rows_behind"]) == ("g", 0)
 
 
 def test_several_streams_take_turns_and_wake_the_consumer(made: Client, stream: str) -> None:
@@ -106,14 +106,17 @@ def test_two_consumers_under_one_name_are_told_at_their_next_commit(
     made: Client, stream: str
 ) -> None:
     fill(made, stream, 1)
-    one, two = made.consume(stream, group="g"), made.consume(stream, group="g")
-    next(one)
+    first_consumer, second_consumer = (
+        made.consume(stream, group="g"),
+        made.consume(stream, group="g"),
+    )
+    next(first_consumer)
     fill(made, stream, 2)
-    next(two)
+    next(second_consumer)
     fill(made, stream, 3)
-    next(one)
+    next(first_consumer)
     with pytest.raises(BadCall) as caught:
-        next(two)
+        next(second_consumer)
     assert caught.value.code == "conflict"
     assert "another consumer" in caught.value.message
 

@@ -65,7 +65,7 @@ def test_the_checkpoint_is_told_in_order(server_client: Client, query: str) -> N
     assert rest.markers[0].files[0].path == "offsets/100"
     assert rest.offsets is not None
     assert (rest.offsets.batch, rest.offsets.entry, rest.offsets.instance) == (102, waiting, 1)
-    assert [one["batch"] for one in server_client.markers(query, 99)] == [100, 101]
+    assert [marker["batch"] for marker in server_client.markers(query, 99)] == [100, 101]
 
 
 def test_a_take_over_fences_the_run_before(server_client: Client, query: str) -> None:

@@ -33,18 +33,18 @@ def marks(lsn: int, *names: int, through: int = 0, producer: str = "q") -> Marks
 
 def committed(reader: Classifier, facts: list[Fact], fed: list[Fact]) -> list[tuple[int, int]]:
     """Feed the facts, answer recalls from all of `fed`, and say what was committed by what."""
-    found: list[tuple[int, int]] = []
+    given_out: list[tuple[int, int]] = []
 
     def take(verdicts: list[Verdict]) -> None:
         for verdict in verdicts:
             if isinstance(verdict, Recall):
-                take(reader.recall(verdict, [one for one in fed if one.lsn >= verdict.first]))
+                take(reader.recall(verdict, [fact for fact in fed if fact.lsn >= verdict.first]))
             elif isinstance(verdict, Committed):
-                found.append((verdict.lsn, verdict.by))
+                given_out.append((verdict.lsn, verdict.by))
 
     for fact in facts:
         take(reader.feed(fact))
-    return found
+    return given_out
 
 
 def drawn(seed: int, count: int) -> list[Fact]:
@@ -65,7 +65,7 @@ def drawn(seed: int, count: int) -> list[Fact]:
                 if not ahead:
                     waiting[name].append(lsn)
             case "marks":
-                names = [one for one in waiting[name] if rng.random() < 0.7]
+                names = [entry for entry in waiting[name] if rng.random() < 0.7]
                 rng.shuffle(names)
                 facts.append(Marks(lsn, name, instance, batches[name], names=tuple(names)))
                 waiting[name], batches[name] = [], batches[name] + 1
@@ -92,15 +92,15 @@ def test_a_restart_anywhere_gives_out_the_rest_and_nothing_twice(seed: int) -> N
     facts = drawn(seed, 120)
     whole = committed(Classifier(), facts, facts)
     rng = random.Random(seed)
-    saved, found = Saved(), []
+    saved, given_out = Saved(), []
     bounds = Bounds(unknown_max=rng.choice((1, 4, 100)))
     read = 0
     while read < len(facts):
         reader = Classifier(bounds, saved)
         read = min(len(facts), read + rng.randint(1, 40))
-        found += committed(reader, facts[saved.first - 1 : read], facts)
+        given_out += committed(reader, facts[saved.first - 1 : read], facts)
         saved = reader.saved()
-    assert found == whole
+    assert given_out == whole
 
 
 def test_what_is_held_stays_within_its_bounds_whatever_comes() -> None:

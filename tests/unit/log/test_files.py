@@ -176,8 +176,8 @@ def test_a_query_whose_id_begins_with_another_s_keeps_its_own_offsets(log: Embed
     assert recorded(log) is None
     log.run(mark(batch=9))
     with log.reading() as view:
-        found = checkpoint_of(view, QueryId("q2"), None, 1, 1 << 20).offsets
-    assert found == RecordedOffsets(BatchId(7), lsn, Instance(1))
+        offsets = checkpoint_of(view, QueryId("q2"), None, 1, 1 << 20).offsets
+    assert offsets == RecordedOffsets(BatchId(7), lsn, Instance(1))
 
 
 def test_only_files_of_the_query_are_given_out(log: EmbeddedLog) -> None:

@@ -105,9 +105,9 @@ def stream(tmp_path: Path) -> Iterator[Stream]:
     ],
 )
 def test_an_operation_comes_back_as_it_was_sent(operation: Operation) -> None:
-    found = [decode(each.body) for each in messages(OperationId(ME, 7), operation)]
-    metas, payloads = zip(*(each for each in found if each is not None), strict=True)
-    assert [meta.index for meta in metas] == list(range(len(found)))
+    decoded = [decode(each.body) for each in messages(OperationId(ME, 7), operation)]
+    metas, payloads = zip(*(each for each in decoded if each is not None), strict=True)
+    assert [meta.index for meta in metas] == list(range(len(decoded)))
     assert all(meta.id == (ME, 7) for meta in metas)
     assert operation_of(metas[-1], payloads) == operation
 
@@ -243,8 +243,8 @@ def test_refusals_leave_their_place_unused_and_are_remembered_on_the_task_log(
 
 def test_servers_that_apply_in_groups_of_any_size_hold_the_same(tmp_path: Path) -> None:
     draws = random.Random(7)
-    one, other = Stream(tmp_path / "one"), Stream(tmp_path / "other")
-    brought = [*one.made(make()), *one.made(take())]
+    first_stream, second_stream = Stream(tmp_path / "one"), Stream(tmp_path / "other")
+    brought = [*first_stream.made(make()), *first_stream.made(take())]
     for number in range(60):
         expect = ("a", Lsn(draws.randrange(200))) if number % 3 else None
         choices: list[Operation] = [
@@ -253,19 +253,19 @@ def test_servers_that_apply_in_groups_of_any_size_hold_the_same(tmp_path: Path) 
             AppendRecord(("a", "b"), b"x", expect),
             take(run=str(number % 5)),
         ]
-        brought += one.made(draws.choice(choices))
+        brought += first_stream.made(draws.choice(choices))
     draws.shuffle(brought)
-    one.put(*brought)
-    with other.env.begin(write=True, buffers=True) as txn:
-        replay = Replay(txn, other.tables, Rules(producers_max=100))
+    first_stream.put(*brought)
+    with second_stream.env.begin(write=True, buffers=True) as txn:
+        replay = Replay(txn, second_stream.tables, Rules(producers_max=100))
         for lsn, message in enumerate(brought, 1):
-            replay.apply(Delivered(Lsn(lsn), one.at_ms, message.subject, message.body))
-    found = []
-    for each in (one, other):
+            replay.apply(Delivered(Lsn(lsn), first_stream.at_ms, message.subject, message.body))
+    tables = []
+    for each in (first_stream, second_stream):
         with each.env.begin() as txn:
-            found.append({name: list(txn.cursor(db=each.tables[name])) for name in TABLES})
+            tables.append({name: list(txn.cursor(db=each.tables[name])) for name in TABLES})
         each.env.close()
-    assert found[0] == found[1]
+    assert tables[0] == tables[1]
 
 
 def test_a_message_that_only_a_newer_version_understands_is_not_passed_over(
@@ -324,11 +324,11 @@ def test_messages_of_version_1_count_until_one_of_a_later_version_and_are_passed
 
 
 def test_an_address_names_servers_and_a_stream() -> None:
-    found = log_address("nats://user:secret@a:1,b,[::1]:3/bids")
-    assert found.servers == ("a:1", "b:4222", "[::1]:3")
-    assert found.name == "bids"
-    assert found.urls[0] == "nats://user:secret@a:1"
-    assert "secret" not in str(found)
+    address = log_address("nats://user:secret@a:1,b,[::1]:3/bids")
+    assert address.servers == ("a:1", "b:4222", "[::1]:3")
+    assert address.name == "bids"
+    assert address.urls[0] == "nats://user:secret@a:1"
+    assert "secret" not in str(address)
 
 
 @pytest.mark.parametrize(

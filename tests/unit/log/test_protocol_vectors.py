@@ -54,7 +54,7 @@ TAGS: dict[str, Callable[..., str]] = {
 
 
 def named(part: str) -> list[Any]:
-    return [pytest.param(one, id=one["name"]) for one in VECTORS[part]]
+    return [pytest.param(vector, id=vector["name"]) for vector in VECTORS[part]]
 
 
 def test_the_page_and_the_vectors_have_one_version() -> None:
@@ -73,7 +73,7 @@ def test_pages_and_plug_in_name_the_version_of_the_code() -> None:
     assert f'val ProtocolVersion = "{PROTOCOL}"' in plug_in
 
 
-@pytest.mark.parametrize("vector", VECTORS["tags"], ids=lambda one: one["tag"])
+@pytest.mark.parametrize("vector", VECTORS["tags"], ids=lambda vector: vector["tag"])
 def test_a_tag_is_made_as_written_down(vector: dict[str, Any]) -> None:
     kind, *names = vector["of"]
     assert TAGS[kind](*names) == vector["tag"]
@@ -114,7 +114,7 @@ def test_a_control_record_is_read_and_written_as_written_down(vector: dict[str, 
     assert encode_control(decode_control(vector["text"])).decode() == vector["text"]
 
 
-@pytest.mark.parametrize("vector", VECTORS["tokens"], ids=lambda one: one["token"])
+@pytest.mark.parametrize("vector", VECTORS["tokens"], ids=lambda vector: vector["token"])
 def test_a_name_becomes_one_token_of_a_subject(vector: dict[str, Any]) -> None:
     assert codec.token(vector["text"]) == vector["token"]
 
@@ -125,9 +125,9 @@ def from_plain(value: Any) -> Any:
         case {"hex": text}:
             return bytes.fromhex(text)
         case dict():
-            return {key: from_plain(one) for key, one in value.items()}
+            return {key: from_plain(item) for key, item in value.items()}
         case list():
-            return [from_plain(one) for one in value]
+            return [from_plain(item) for item in value]
     return value
 
 
@@ -137,16 +137,18 @@ def test_an_operation_travels_as_written_down(vector: dict[str, Any]) -> None:
     plain = from_plain(vector["operation"])
     operation = msgspec.convert(plain, kinds[vector["kind"]], builtin_types=(bytes,))
     id = codec.OperationId(bytes.fromhex(vector["publisher"]), vector["number"])
-    bodies = [bytes.fromhex(one["body"]) for one in vector["messages"]]
-    subjects = [one["subject"] for one in vector["messages"]]
+    bodies = [bytes.fromhex(message["body"]) for message in vector["messages"]]
+    subjects = [message["subject"] for message in vector["messages"]]
     made = codec.messages(id, operation)
-    assert [(one.subject, one.body) for one in made] == list(zip(subjects, bodies, strict=True))
+    assert [(message.subject, message.body) for message in made] == list(
+        zip(subjects, bodies, strict=True)
+    )
     read = [codec.decode(body) for body in bodies]
-    metas = [one[0] for one in read if one is not None]
-    assert [(one.id, one.index, one.count) for one in metas] == [
+    metas = [decoded[0] for decoded in read if decoded is not None]
+    assert [(meta.id, meta.index, meta.count) for meta in metas] == [
         (id, place, len(bodies)) for place in range(len(bodies))
     ]
-    payloads = [one[1] for one in read if one is not None]
+    payloads = [decoded[1] for decoded in read if decoded is not None]
     assert codec.operation_of(metas[-1], payloads) == operation
 
 
@@ -191,7 +193,11 @@ class Reader:
         assert fact is not None
         self.fed.append(fact)
         try:
-            return [one for verdict in self.classifier.feed(fact) for one in self.plain(verdict)]
+            return [
+                plain_verdict
+                for verdict in self.classifier.feed(fact)
+                for plain_verdict in self.plain(verdict)
+            ]
         except PenstockError as error:
             return [["error", error.code]]
 
@@ -202,9 +208,9 @@ class Reader:
             case Discarded():
                 return [["discarded", verdict.lsn, verdict.reason]]
             case Recall():
-                again = [one for one in self.fed if Lsn(verdict.first) <= one.lsn]
+                again = [fact for fact in self.fed if Lsn(verdict.first) <= fact.lsn]
                 settled = self.classifier.recall(verdict, again)
                 return [
                     ["recall", verdict.first],
-                    *(one for each in settled for one in self.plain(each)),
+                    *(plain_verdict for each in settled for plain_verdict in self.plain(each)),
                 ]

@@ -90,10 +90,10 @@ def test_a_repeat_is_answered_also_when_what_it_expected_is_no_longer_so(log: Em
 
 
 def test_a_new_instance_counts_anew_and_an_old_one_is_still_filtered(log: EmbeddedLog) -> None:
-    one = log.run(record("a", producer="p", instance=Instance(1), seq=0))
-    two = log.run(record("a", producer="p", instance=Instance(2), seq=0))
-    assert one != two
-    assert log.run(record("a", producer="p", instance=Instance(1), seq=0)) == one
+    of_old_instance = log.run(record("a", producer="p", instance=Instance(1), seq=0))
+    of_new_instance = log.run(record("a", producer="p", instance=Instance(2), seq=0))
+    assert of_old_instance != of_new_instance
+    assert log.run(record("a", producer="p", instance=Instance(1), seq=0)) == of_old_instance
 
 
 def test_a_sequence_below_the_window_is_refused_and_its_memory_is_bounded(log: EmbeddedLog) -> None:
@@ -156,8 +156,8 @@ def test_a_subscription_gives_each_entry_once_in_order(log: EmbeddedLog) -> None
     before = log.run(record("a"))
     with log.subscribe(("a", "b"), after=before) as reader:
         assert reader.next(0) == []
-        told = [log.run(record(*tags)) for tags in (("a",), ("c",), ("a", "b"), ("b",))]
-        assert [entry.head.lsn for entry in reader.next(1)] == [told[0], *told[2:]]
+        lsns = [log.run(record(*tags)) for tags in (("a",), ("c",), ("a", "b"), ("b",))]
+        assert [entry.head.lsn for entry in reader.next(1)] == [lsns[0], *lsns[2:]]
         assert reader.next(0) == []
 
 
@@ -169,25 +169,25 @@ def test_a_subscription_reads_what_streams_hold_too(log: EmbeddedLog) -> None:
 
 
 def test_a_subscription_waits_until_the_writer_wakes_it(log: EmbeddedLog) -> None:
-    found: list[Lsn] = []
+    lsns_read: list[Lsn] = []
     with log.subscribe(["a"]) as reader:
         waiting = threading.Thread(
-            target=lambda: found.extend(entry.head.lsn for entry in reader.next(30))
+            target=lambda: lsns_read.extend(entry.head.lsn for entry in reader.next(30))
         )
         waiting.start()
         log.run(record("b"))
         lsn = log.run(record("a"))
         waiting.join(20)
-    assert found == [lsn]
+    assert lsns_read == [lsn]
 
 
 def test_a_subscription_gives_much_in_bounded_parts(log: EmbeddedLog) -> None:
     futures = [log.submit(record(f"tag-{each % 7}")) for each in range(2 * ENTRIES_MAX + 1)]
-    told = [future.result(20) for future in futures]
+    lsns = [future.result(20) for future in futures]
     with log.subscribe([f"tag-{each}" for each in range(7)]) as reader:
         parts = [reader.next(0) for _ in range(4)]
     assert [len(part) for part in parts] == [ENTRIES_MAX, ENTRIES_MAX, 1, 0]
-    assert [entry.head.lsn for part in parts for entry in part] == told
+    assert [entry.head.lsn for part in parts for entry in part] == lsns
 
 
 def test_a_subscription_that_was_overtaken_by_a_trim_says_so_and_one_that_was_not_goes_on(

@@ -71,8 +71,8 @@ def marker(
     number: int, *named: Snapshot, files: dict[str, int] | None = None, instance: int = 1
 ) -> Mark:
     plain = mark(batch=number, files=files, instance=instance)
-    told = msgspec.structs.replace(plain.marker, snapshots=named)
-    return Mark(told, copied=BatchId(number))
+    with_snapshots = msgspec.structs.replace(plain.marker, snapshots=named)
+    return Mark(with_snapshots, copied=BatchId(number))
 
 
 def part(log: EmbeddedLog, path: str, number: int, instance: int = 1) -> SnapshotFile:
@@ -115,7 +115,7 @@ def collect(log: EmbeddedLog, clock: ManualClock) -> None:
     raise AssertionError("the log is never done with its trims")
 
 
-def found(
+def state_in(
     log: EmbeddedLog, after: str = "", stores_max: int = 10, bytes_max: int = 1 << 20
 ) -> StateInLog:
     with log.reading() as view:
@@ -128,7 +128,7 @@ def entries_of(log: EmbeddedLog) -> set[int]:
 
 
 def test_paths_say_which_store_they_are_of() -> None:
-    told = {
+    parts_of_path = {
         "state/0/0/12.zip": ("state/0/0", None),
         "state/0/0/12_ab-1.zip": ("state/0/0", None),
         "state/0/3/SSTs/000012-ab.sst": ("state/0/3", None),
@@ -139,7 +139,7 @@ def test_paths_say_which_store_they_are_of() -> None:
         "state/0/_metadata/metadata": (None, None),
         "offsets/12": (None, None),
     }
-    for path, stores in told.items():
+    for path, stores in parts_of_path.items():
         given = FilePath(path)
         assert (snapshot_store(given), change_log_store(given)) == stores, path
     assert snapshot_version(FilePath("state/0/0/12_ab-1.zip")) == 12
@@ -152,7 +152,7 @@ def test_a_store_without_a_snapshot_keeps_all_its_change_logs(
     for number in range(1, 5):
         batch(log, number)
     collect(log, clock)
-    stores = found(log).stores
+    stores = state_in(log).stores
     assert [(each.folder, each.needs_from, each.snapshot) for each in stores] == [
         (FOLDER, 0, ()),
         (OTHER, 0, ()),
@@ -167,16 +167,16 @@ def test_the_newest_snapshot_and_what_follows_it_is_what_a_recovery_gets(log: Em
     second = snapshot(log, 1, first.files[0])
     batch(log, 2, second)
     batch(log, 3)
-    one, other = found(log).stores
-    assert (one.needs_from, one.snapshot) == (2, second.files)
-    assert [each.path for each in one.changes] == [change_log(FOLDER, n) for n in (2, 3)]
-    assert (other.needs_from, len(other.changes)) == (0, 4)
-    page = found(log, stores_max=1)
-    assert (page.stores, page.more) == ((one,), True)
-    page = found(log, after=FOLDER, stores_max=1)
-    assert (page.stores, page.more) == ((other,), False)
-    page = found(log, bytes_max=1)
-    assert (page.stores, page.more) == ((one,), True)
+    with_snapshot, without_snapshot = state_in(log).stores
+    assert (with_snapshot.needs_from, with_snapshot.snapshot) == (2, second.files)
+    assert [each.path for each in with_snapshot.changes] == [change_log(FOLDER, n) for n in (2, 3)]
+    assert (without_snapshot.needs_from, len(without_snapshot.changes)) == (0, 4)
+    page = state_in(log, stores_max=1)
+    assert (page.stores, page.more) == ((with_snapshot,), True)
+    page = state_in(log, after=FOLDER, stores_max=1)
+    assert (page.stores, page.more) == ((without_snapshot,), False)
+    page = state_in(log, bytes_max=1)
+    assert (page.stores, page.more) == ((with_snapshot,), True)
 
 
 def test_older_snapshots_and_their_change_logs_go_and_shared_files_stay(
@@ -191,7 +191,7 @@ def test_older_snapshots_and_their_change_logs_go_and_shared_files_stay(
     batch(log, 3, second)
     collect(log, clock)
     # The other store still needs what follows batch 0.
-    assert found(log).stores[1].needs_from == 1
+    assert state_in(log).stores[1].needs_from == 1
     with log.reading() as view:
         assert view.query(Q).trimmed == 1  # type: ignore[union-attr]
     batch(log, 4, second_other)
@@ -203,7 +203,7 @@ def test_older_snapshots_and_their_change_logs_go_and_shared_files_stay(
     assert left >= set(second.entries) | set(second_other.entries)
     with log.reading() as view:
         assert view.query(Q).trimmed == 3  # type: ignore[union-attr]
-    assert [each.needs_from for each in found(log).stores] == [3, 3]
+    assert [each.needs_from for each in state_in(log).stores] == [3, 3]
 
 
 def test_the_log_does_not_grow_with_the_number_of_snapshots(
@@ -246,7 +246,7 @@ def test_a_new_instance_goes_on_with_the_tables_that_an_older_one_left(log: Embe
     refused(log, marker(2, stray, instance=2), "unknown_entries", "which no marker names")
     second = snapshot(log, 2, first.files[0], instance=2)
     batch(log, 2, second, instance=2)
-    assert found(log).stores[0].snapshot == second.files
+    assert state_in(log).stores[0].snapshot == second.files
 
 
 def test_a_snapshot_that_is_not_whole_is_refused(log: EmbeddedLog) -> None:
@@ -282,7 +282,7 @@ def test_a_run_that_keeps_snapshots_in_the_location_lets_those_in_the_log_go(
     batch(log, 1, first)
     log.run(take(run="r2"))
     log.run(Mark(mark(batch=2, instance=2).marker, copied=BatchId(2)))
-    assert found(log).stores == ()
+    assert state_in(log).stores == ()
     collect(log, clock)
     assert not entries_of(log)
 
@@ -315,10 +315,10 @@ def test_a_damaged_end_that_is_cut_off_takes_the_named_snapshots_with_it(
     log = EmbeddedLog.open(tmp_path / "cut", Settings(), clock)
     try:
         invariants.check(log)
-        assert found(log).stores == ()
+        assert state_in(log).stores == ()
         # The query goes on, and its snapshots are kept again from the next marker on.
         batch(log, 1, instance=2)
-        assert [each.needs_from for each in found(log).stores] == [1, 1]
+        assert [each.needs_from for each in state_in(log).stores] == [1, 1]
         invariants.check(log)
     finally:
         log.close()

@@ -92,12 +92,12 @@ def test_what_is_told_one_by_one_is_given_out_once(tmp_path: Path, late: Told) -
 def test_a_reader_that_waits_is_let_go_when_its_subscription_is_closed(tmp_path: Path) -> None:
     log = EmbeddedLog.open(tmp_path)
     reader = log.subscribe(["a"])
-    found: list[object] = []
-    waiting = threading.Thread(target=lambda: found.append(reader.next(600)))
+    batches: list[object] = []
+    waiting = threading.Thread(target=lambda: batches.append(reader.next(600)))
     waiting.start()
     reader.close()
     waiting.join(60)
-    assert found == [[]]
+    assert batches == [[]]
     log.close()
 
 

@@ -232,8 +232,8 @@ def test_what_can_never_be_marked_is_reclaimed_and_nothing_else(log: EmbeddedLog
     again = Reclaim(Q, (lost, won, offsets, later, recorded))
     assert log.run(again).entries == 1, "the instance that wrote `later` was taken over"
     with log.reading() as view:
-        there = {lsn: view.head(lsn) is not None for lsn in (lost, won, offsets, later, recorded)}
-    assert there == {lost: False, won: True, offsets: True, later: False, recorded: True}
+        is_kept = {lsn: view.head(lsn) is not None for lsn in (lost, won, offsets, later, recorded)}
+    assert is_kept == {lost: False, won: True, offsets: True, later: False, recorded: True}
 
 
 def test_markers_that_a_recovery_may_need_stay(log: EmbeddedLog) -> None:

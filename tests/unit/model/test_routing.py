@@ -73,12 +73,12 @@ def test_a_split_keeps_every_row_once_and_in_order(
         ["k", "s", "at"],
     )
     plain = routing.key_bytes([batch.column("k"), batch.column("s")])
-    told = [routing.place(key, substreams) for key in plain]
+    substream_of_row = [routing.place(key, substreams) for key in plain]
     seen = []
     for substream, part in routing.split(batch, ["k", "s"], substreams):
         places = part.column("at").to_pylist()
         assert places == sorted(places)
-        assert {told[place] for place in places} == {substream}
+        assert {substream_of_row[place] for place in places} == {substream}
         seen += places
     assert sorted(seen) == list(range(len(rows)))
 

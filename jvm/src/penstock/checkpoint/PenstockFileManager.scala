@@ -10,7 +10,6 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.penstock.RunningQuery
 
-import penstock.Clock
 import penstock.checkpoint.location.{Location, StateFile}
 import penstock.commit.executor.Arrival
 import penstock.commit.jvm.JvmResources
@@ -70,7 +69,7 @@ final class PenstockFileManager(path: Path, conf: Configuration) extends Checkpo
     queue <- run.queue.toSeq
     (name, bytes) <- queue.pendingIn(folder.getName) if !known(name)
     file = new Path(folder, name) if filter.accept(file)
-  } yield new FileStatus(bytes, false, 1, bytes, Clock.System.wallMs, file)
+  } yield new FileStatus(bytes, false, 1, bytes, JvmResources.here.clock.wallMs, file)
 
   override def open(file: Path): FSDataInputStream = LogFile.of(file) match {
     case Some(log) => log.open(files, file, conf)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.penstock.{RunningQuery, SinkKind}
 
-import penstock.{BadCall, Clock, Damaged}
+import penstock.{BadCall, Damaged}
 import penstock.checkpoint.location.{StoreName, WholeFile}
 import penstock.client.Gateway
 import penstock.commit.driver.{ReleaseQueue, Snapshots}
@@ -50,6 +50,7 @@ private[checkpoint] object Recovery extends Logging {
       // A thread made by a stream thread inherits its properties, and may start another query.
       metadata <- StreamMetadata.read(new Path(root, "metadata"), conf) if metadata.id == query
     } {
+      Keys.refuseUnknown(conf)
       val settings = new CommitSettings(conf)
       val gateway = Connection.of(conf).map(JvmResources.here.gateways.to)
       val taken = gateway.map(_.queries.takeOver(query, run, RunningQuery.nameOf(query)))
@@ -143,7 +144,8 @@ private[checkpoint] object Recovery extends Logging {
       .filter(files.exists)
       .flatMap(files.list(_))
       .map(_.getModificationTime)
-    if (written.exists(_ > Clock.System.wallMs - AliveMs)) Clock.System.sleepMs(GraceMs)
+    val clock = JvmResources.here.clock
+    if (written.exists(_ > clock.wallMs - AliveMs)) clock.sleepMs(GraceMs)
   }
 
   private def bringUp(

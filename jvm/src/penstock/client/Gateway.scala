@@ -12,7 +12,7 @@ import scala.annotation.tailrec
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import penstock.{BadCall, Backoff, Bug, Clock, Damaged, Fenced, PenstockException, TryAgain}
+import penstock.{BadCall, Backoff, Bug, Damaged, Fenced, PenstockException, TryAgain}
 import penstock.settings.Connection
 import penstock.wire.Json
 
@@ -84,8 +84,8 @@ final class Gateway private[client] (connection: Connection, http: HttpClient, g
     builder.setHeader("Authorization", "Bearer " + bearer).build()
 
   private def send(builder: HttpRequest.Builder): HttpResponse[Array[Byte]] = {
-    val end = Clock.System.deadline(connection.retrySeconds * 1000L)
-    val backoff = new Backoff(Clock.System, PauseMsFirst, PauseMsMax)
+    val end = gateways.clock.deadline(connection.retrySeconds * 1000L)
+    val backoff = new Backoff(gateways.clock, PauseMsFirst, PauseMsMax)
 
     @tailrec def attempt(): HttpResponse[Array[Byte]] = {
       val used = token

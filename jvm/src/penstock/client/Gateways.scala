@@ -9,7 +9,7 @@ import penstock.Clock
 import penstock.settings.Connection
 
 /** The servers that this JVM talks to, one client for each, and the tokens they are told. */
-final class Gateways(clock: Clock) {
+final class Gateways(private[client] val clock: Clock) {
   private val open = new ConcurrentHashMap[Connection, Gateway]()
   @volatile private var tokenSource: String => Option[String] = _ => None
 

@@ -28,6 +28,7 @@ private[penstock] final class DriverPart extends DriverPlugin {
 
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     SparkMembers.check()
+    Keys.refuseUnknown(context.getConf.getAll.map(_._1))
     pool = AskedOrder.in(context.getConf.getOption).map(order => (context, order))
     DriverToken.keep(plugin.conf(), JvmResources.here.gateways)
     context.addSparkListener(new SparkListener {

@@ -12,8 +12,8 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.penstock.{NewsChannel, SparkFolders, SparkMembers, WorkerPython}
 
 import penstock.Clock
-import penstock.commit.channel.{HowFar, JavaBytes, MachineIs, TokenRefused}
-import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
+import penstock.commit.channel.{HowFar, JavaBytes, MachineIs, TokenRefused, Writer}
+import penstock.commit.driver.OpenQuestions
 import penstock.commit.jvm.JvmResources
 import penstock.devices.{InterpreterProcess, InterpreterTrial, ThisMachine}
 import penstock.observe.TaskStart
@@ -25,10 +25,10 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin with Logging {
   override def init(context: PluginContext, extra: JMap[String, String]): Unit = {
     SparkMembers.check()
     val resources = JvmResources.here
-    val news = Option.unless(ReleaseQueues.isDriver)(NewsChannel.toDriver(AnswerMs))
-    resources.releases.executorReady(context, news)
+    val news = Option.unless(Writer.isDriver)(NewsChannel.toDriver(AnswerMs))
+    resources.toDriver.executorReady(context, news)
     tellMachine(context, resources, None)
-    if (!ReleaseQueues.isDriver) {
+    if (!Writer.isDriver) {
       Option(extra.get(DriverPart.PythonKey)).foreach(tryWorkers(context, resources, _))
       resources.gateways.renewTokensBy { refused =>
         JavaBytes.decode[Option[String]](
@@ -50,8 +50,8 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin with Logging {
       tried: Option[InterpreterTrial.Outcome]): Unit =
     try {
       val kind = ThisMachine.kind.copy(gpu = tried.flatMap(_.toOption).flatMap(_.gpu))
-      val machine = MachineIs(ReleaseQueues.writer, kind, tried.map(_.map(_.version)))
-      if (ReleaseQueues.isDriver) resources.machines.reported(machine.executor, machine.kind)
+      val machine = MachineIs(Writer.name, kind, tried.map(_.map(_.version)))
+      if (Writer.isDriver) resources.machines.reported(machine.executor, machine.kind)
       else context.send(JavaBytes.encode(machine))
     } catch { case NonFatal(e) => logDebug("the driver was not told of this machine", e) }
 
@@ -66,7 +66,7 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin with Logging {
    * has no more use for it: else a batch that is computed would be computed again. In a local
    * application the driver shares this JVM, and closes what is open when it is done.
    */
-  override def shutdown(): Unit = if (!ReleaseQueues.isDriver) {
+  override def shutdown(): Unit = if (!Writer.isDriver) {
     drain(JvmResources.here)
     JvmResources.close()
   }
@@ -78,7 +78,7 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin with Logging {
    */
   override def onTaskStart(): Unit = {
     TaskStart.begin(Clock.System.nanos)
-    if (!ReleaseQueues.isDriver) {
+    if (!Writer.isDriver) {
       for {
         context <- Option(TaskContext.get())
         run <- Option(context.getLocalProperty(RunKey))
@@ -98,7 +98,7 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin with Logging {
   /** Without it nothing that is written counts: a batch is committed by the driver. */
   private def isDriverThere(resources: JvmResources): Boolean =
     try {
-      resources.heldState.runs.foreach(run => resources.releases.ask(HowFar(run)))
+      resources.heldState.runs.foreach(run => resources.toDriver.ask(HowFar(run)))
       true
     } catch { case NonFatal(_) => false }
 }

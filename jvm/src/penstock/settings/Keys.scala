@@ -1,6 +1,12 @@
 // Scala because: the plug-in reads its settings from Spark's configurations, in every JVM.
 package penstock.settings
 
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+
+import penstock.{BadCall, Version}
+
 /**
  * Every setting `spark.penstock.*` of the plug-in, with its default, unit and bounds. What each is
  * for is told once, by `penstock.settings.plugin`; both sides are held to the same list by a test.
@@ -136,6 +142,29 @@ object Keys {
     DevicesPolicy, DevicesGpuWorkers, DevicesExpand, Prefetch, PrefetchCache, PrefetchCacheBytes,
     PrefetchCacheWrites, PrefetchThreads, PrefetchUnusedMax, PrefetchMargin, PrefetchHotThreshold,
     PrefetchReads, CheckpointFileManager, CheckpointLocalFiles, LocalDir, LocalMaxBytes)
+
+  /** Settings of earlier versions, or what their names began with. */
+  private val removed: Seq[String] = Seq("commit.protocol", "coordinator.").map(Prefix + _)
+
+  /** Throws BadCall for a setting of ours that nobody reads, of all that are made in one place. */
+  def refuseUnknown(names: Iterable[String]): Unit = {
+    val known = all.map(_.name).toSet
+    names.find(name => name.startsWith(Prefix) && !known.contains(name)).foreach { name =>
+      val sentence =
+        if (removed.exists(name.startsWith)) {
+          s"$name is a setting of an earlier version, which had other protocols to commit by; " +
+            "every query commits by its marker now: remove that setting"
+        } else {
+          s"$name is no setting of Penstock ${Version.current}, whose docs/settings.md lists them; " +
+            "correct its name or remove it"
+        }
+      throw new BadCall("unknown_setting", sentence)
+    }
+  }
+
+  /** The same for the settings of a query, as Spark hands them on. */
+  def refuseUnknown(conf: Configuration): Unit =
+    refuseUnknown(conf.getPropsWithPrefix(Prefix).keySet.asScala.map(Prefix + _))
 
   /** The name of a setting of the connection or of the terms as an option of one source or sink. */
   def optionOf(setting: String): String = setting.stripPrefix(Prefix)

@@ -1,1 +1,1 @@
-"""What Penstock's own mechanisms are compared with."""
+"""Rivals that Penstock's own mechanisms are compared with."""

@@ -24,7 +24,7 @@ from penstock_lab.cli.bench_options import (
     plot,
     rate,
     several,
-    told,
+    step_teller,
 )
 from penstock_lab.processes import end_on_sigterm
 
@@ -284,7 +284,7 @@ def run_suite(
     if suite.minutes is not None and steps:
         minutes = suite.minutes(plan)
         console.print(f"{steps} runs, about {minutes:.0f} minutes on quiet cores")
-    with told(console, steps) as (tell, done):
+    with step_teller(console, steps) as (tell, done):
         outlet = Outlet(console, json_file, plot_file, done)
         is_right = run(suite, plan, place(folder), tell, outlet)
     if not is_right:

@@ -56,13 +56,13 @@ COMPARED = (
 
 
 def place(folder: Path | None) -> Path:
-    """Where a suite makes its own folder."""
+    """The folder in which a suite makes its own."""
     return folder or Path(tempfile.gettempdir())
 
 
 @contextmanager
-def told(console: Console, steps: int) -> Iterator[tuple[Tell, Callable[[], None]]]:
-    """What to call with every step as it begins, and what takes the bar away before a table.
+def step_teller(console: Console, steps: int) -> Iterator[tuple[Tell, Callable[[], None]]]:
+    """A call for every step as it begins, and one that takes the bar away before a table.
 
     Time left on a terminal, nothing in a pipe.
     """

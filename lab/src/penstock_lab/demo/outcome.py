@@ -53,7 +53,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def failure(self) -> str | None:
-        """Why the run counts as failed, in a sentence; None if it does not."""
+        """The reason why the run counts as failed, in a sentence; None if it does not."""
         if self.rows_different:
             return f"{self.rows_different} committed rows differ from what DuckDB computes"
         idle = [query.name for query in self.queries if not query.rows_committed]

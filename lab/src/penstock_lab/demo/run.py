@@ -82,7 +82,7 @@ class RunningStage:
 
 @dataclass(frozen=True)
 class RunningDemo:
-    """Everything that runs: who holds one must close it."""
+    """A demo that runs, with all its processes: who holds one must close it."""
 
     client: Client
     address: Address
@@ -104,7 +104,7 @@ class RunningDemo:
 
 
 def run(plan: Plan, console: Console, clock: Clock = SYSTEM_CLOCK) -> Outcome:
-    """Run it all; raises if something breaks, and returns the outcome, right or wrong, if not.
+    """Run the demo; raises if something breaks, and returns the outcome, right or wrong, if not.
 
     Temporary folders are kept, and named, when the run failed: they hold the evidence.
     """

@@ -41,7 +41,7 @@ def timed(progress: Mapping[str, Any]) -> Timed:
         round(began.timestamp() * 1000),
         int(progress["numInputRows"]),
         float(progress["durationMs"].get(TRIGGER, 0)),
-        float(sum(one["commitTimeMs"] for one in progress["stateOperators"])),
+        float(sum(operator["commitTimeMs"] for operator in progress["stateOperators"])),
         float(progress["durationMs"].get(ADMISSION, 0)),
         float(sum(progress["durationMs"].get(phase, 0) for phase in BEFORE_JOB)),
         _predicted_ms(progress),
@@ -62,9 +62,9 @@ def within(batches: Sequence[Timed], from_ms: float, until_ms: float) -> list[Ti
     Not only those that began in it: of a slow system no batch may, and it would have no figure.
     """
     return [
-        one
-        for one in batches
-        if one.rows and one.began_ms < until_ms and one.began_ms + one.took_ms > from_ms
+        batch
+        for batch in batches
+        if batch.rows and batch.began_ms < until_ms and batch.began_ms + batch.took_ms > from_ms
     ]
 
 

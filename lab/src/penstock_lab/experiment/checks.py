@@ -22,7 +22,7 @@ from penstock_lab.workloads.load import WORKLOADS
 
 
 class Found(msgspec.Struct, frozen=True):
-    """How many rows were compared, how many differ, and the first of those as sentences."""
+    """The numbers of rows compared and of rows that differ, and the first of those as sentences."""
 
     rows_checked: int
     rows_different: int
@@ -56,14 +56,14 @@ def with_oracle(
         raise BadCall(f"{query.name} has committed nothing to check", code="nothing_committed")
     if not checked.rows:
         raise BadCall(f"of what {query.name} wrote nothing was compared", code="nothing_compared")
-    shown = tuple(str(one) for one in checked.differences)
+    shown = tuple(str(difference) for difference in checked.differences)
     return Found(checked.rows, checked.different, shown)
 
 
 def tables(
     query: Query, generator: Mapping[str, Any] = MappingProxyType({}), seed: int = 7
 ) -> dict[str, Any]:
-    """What an answer is made of besides the streams."""
+    """The tables that an answer is made of besides the streams."""
     if query.family != "ysb":
         return {}
     return {"campaigns": pa.Table.from_batches([Ads(AdsOptions(**generator), seed).campaigns()])}

@@ -44,7 +44,7 @@ class Engine(Child):
         self.wait_answer(READY_TIMEOUT_S)
 
     def ask(self, command: Command, timeout_s: float) -> dict[str, Any]:
-        """What it answers; TryAgain with its sentence if it could not."""
+        """The answer to a command; TryAgain with the child's sentence if it could not."""
         self.begin(command)
         return self.wait_answer(timeout_s)
 
@@ -84,7 +84,7 @@ class Sender(Child):
         super().stop(at_once=at_once)
 
     def cut_short(self) -> None:
-        """Have it send no more and report what it has sent."""
+        """Make the sender stop and report what it has sent."""
         self._process.send_signal(signal.SIGTERM)
 
     def wait_report(self, timeout_s: float) -> Told:

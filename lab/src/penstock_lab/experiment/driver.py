@@ -211,29 +211,32 @@ class Driver:
                 raise TryAgain(f"{stage.name} has ended; Spark said: {said}", code="query_failed")
 
     def stop(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        measurements: dict[str, Any] = {
             "phases": {stage.name: phases(query) for stage, query in self._running}
         }
         if self._setup.tells_commits:
-            told |= self._commits()
+            measurements |= self._commits()
         for _, query in self._running:
             query.stop()
         self._running.clear()
-        return told
+        return measurements
 
     def _commits(self) -> dict[str, Any]:
         """What the batches of the last stage took, and the steps of its commits, asked in time."""
-        told: dict[str, Any] = {"batches": [], "steps": {}, "rss_mb": None, "stages": {}}
+        measurements: dict[str, Any] = {"batches": [], "steps": {}, "rss_mb": None, "stages": {}}
         for stage, query in self._running:
-            told["batches"] = [msgspec.to_builtins(timed(one)) for one in query.recentProgress]
-            told["stages"][stage.name] = {
-                "batches": told["batches"],
+            measurements["batches"] = [
+                msgspec.to_builtins(timed(batch_progress))
+                for batch_progress in query.recentProgress
+            ]
+            measurements["stages"][stage.name] = {
+                "batches": measurements["batches"],
                 **(readings(query) if self._system.rows == "log" else {"work": {}}),
             }
-            told["steps"] = jvm.commit_steps(str(query.id))
+            measurements["steps"] = jvm.commit_steps(str(query.id))
         if self._jvm_pid is not None:
-            told["rss_mb"] = jvm_memory.peak_mb(self._jvm_pid)
-        return told
+            measurements["rss_mb"] = jvm_memory.peak_mb(self._jvm_pid)
+        return measurements
 
 
 def session_conf(setup: Setup) -> dict[str, str]:

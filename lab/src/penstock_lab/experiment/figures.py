@@ -27,7 +27,7 @@ SHARE = "of 1"
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """What a figure is held against."""
+    """A bound that a figure is held against."""
 
     sign: Literal["at most", "under", "over", "at least"]
     bound: float
@@ -59,17 +59,19 @@ class Figure(msgspec.Struct, frozen=True):
     def spread(self) -> str:
         if len(self.repeats) < 2:
             return ""
-        low, high = (f"{one:,.{self.places}f}" for one in (min(self.repeats), max(self.repeats)))
+        low, high = (
+            f"{bound:,.{self.places}f}" for bound in (min(self.repeats), max(self.repeats))
+        )
         return f"{low} to {high}"
 
     @property
     def places(self) -> int:
-        """How many digits say something: a ratio lives near 1, a share may be small."""
+        """The number of digits that say something: a ratio lives near 1, a share may be small."""
         return {"x": 2, SHARE: 3}.get(self.unit, 1)
 
     @property
     def is_summary(self) -> bool:
-        """Whether it is shown in the table that sums a suite up."""
+        """Whether the figure is shown in the table that sums a suite up."""
         return self.goal is not None or self.name.startswith(HEADLINE)
 
 
@@ -118,7 +120,7 @@ def ratios(
     A ratio is taken within a repeat, where both systems met the same machine, and of those the
     median is shown.
     """
-    found = []
+    ratios_of_cells = []
     for cell in ordered(record.cell for record in records):
         here = [record for record in records if record.cell == cell and record.is_counted]
         repeats = []
@@ -133,8 +135,8 @@ def ratios(
                 repeats.append(max(theirs) / numbers[below])
         middle_value = median(repeats)
         if middle_value is not None:
-            found.append(Ratio(cell, middle_value, tuple(repeats)))
-    return found
+            ratios_of_cells.append(Ratio(cell, middle_value, tuple(repeats)))
+    return ratios_of_cells
 
 
 def ratio_over_pairs(
@@ -163,7 +165,7 @@ def ratio_over_pairs(
 
 
 def sender_lag(runs: Iterable[Run]) -> list[Figure]:
-    """How late the sender was, over every send of every run, those that do not count included."""
+    """The sender's lag, over every send of every run, those that do not count included."""
     lags = [lag for run in runs for lag in run.lag_ms]
     if not lags:
         return []
@@ -172,9 +174,9 @@ def sender_lag(runs: Iterable[Run]) -> list[Figure]:
 
 
 def verdict_counts(runs: Sequence[Run], judged: Sequence[Run] | None = None) -> list[Figure]:
-    """How many runs do not count, by their names. Wrong answers are counted over all `runs`, the
-    rest over those `judged`, which are all unless given."""
-    found = []
+    """Counts of runs that do not count, by their names. Wrong answers are counted over all `runs`,
+    the rest over those `judged`, which are all unless given."""
+    counts = []
     for name, what, kind in (
         ("answers_wrong", "runs with a wrong answer", "wrong"),
         ("runs_failed", "runs that failed", "failed"),
@@ -184,8 +186,8 @@ def verdict_counts(runs: Sequence[Run], judged: Sequence[Run] | None = None) -> 
         among = runs if kind == "wrong" or judged is None else judged
         bad = sum(run.verdict.kind == kind for run in among)
         goal = None if kind.startswith("void") else Goal("at most", 0)
-        found.append(Figure(f"{HEADLINE}{name}", "", what, float(bad), (), goal))
-    return found
+        counts.append(Figure(f"{HEADLINE}{name}", "", what, float(bad), (), goal))
+    return counts
 
 
 def ordered(values: Iterable[T]) -> list[T]:

@@ -1,4 +1,4 @@
-"""What a query has read from and written to files, told as the log would: batch by batch.
+"""Files that a query has read and written, told as the log would: batch by batch.
 
 The oracle asks a client for markers and for the rows between positions. Spark's own logs hold the
 same: `offsets` and `sources` of the checkpoint say which files a batch read, the sink's metadata
@@ -37,7 +37,7 @@ class FilesPast:
         self._written = self._files_written()
 
     def markers(self, query: str, after_batch: int | None = None) -> list[dict[str, Any]]:
-        committed = sorted(int(one.name) for one in (self._checkpoint / "commits").glob("[0-9]*"))
+        committed = sorted(int(file.name) for file in (self._checkpoint / "commits").glob("[0-9]*"))
         return [
             {"batch": n, "lsn": n + 1, "instance": 1, "positions": self._positions(n)}
             for n in committed
@@ -58,15 +58,15 @@ class FilesPast:
 
     def _sources(self) -> dict[int, str]:
         """The stream behind each source of the checkpoint; Spark numbers them as it likes."""
-        found = {}
+        streams = {}
         for source in (self._checkpoint / "sources").iterdir():
             for entry in _entries(source):
                 for line in _lines(entry):
-                    found[int(source.name)] = Path(line["path"]).parent.name
-        return found
+                    streams[int(source.name)] = Path(line["path"]).parent.name
+        return streams
 
     def _files_read(self) -> dict[str, dict[int, list[str]]]:
-        found: dict[str, dict[int, list[str]]] = {name: {} for name in self._stage.reads}
+        files_read: dict[str, dict[int, list[str]]] = {name: {} for name in self._stage.reads}
         for number, stream in self._sources().items():
             named = {
                 line["path"]: int(line["batchId"])
@@ -74,27 +74,27 @@ class FilesPast:
                 for line in _lines(entry)
             }
             for path, batch in named.items():
-                found[stream].setdefault(batch, []).append(path.removeprefix(SCHEME))
-        return found
+                files_read[stream].setdefault(batch, []).append(path.removeprefix(SCHEME))
+        return files_read
 
     def _files_written(self) -> dict[int, list[str]]:
-        found: dict[int, list[str]] = {}
+        files_written: dict[int, list[str]] = {}
         known: set[str] = set()
         batch = 0
         while (files := sink_files(self._rows / self._stage.name, batch)) is not None:
-            found[batch] = [path for path in files if path not in known]
+            files_written[batch] = [path for path in files if path not in known]
             known.update(files)
             batch += 1
-        return found
+        return files_written
 
     def _positions(self, batch: int) -> dict[str, int]:
         # The first two lines are the format's version and what the batch was planned with.
         offsets = (self._checkpoint / "offsets" / str(batch)).read_bytes().splitlines()[2:]
-        found = dict.fromkeys(self._stage.reads, 0)
+        positions = dict.fromkeys(self._stage.reads, 0)
         for number, stream in self._sources().items():
             if offsets[number] != b"-":
-                found[stream] = int(msgspec.json.decode(offsets[number])["logOffset"]) + 1
-        return found
+                positions[stream] = int(msgspec.json.decode(offsets[number])["logOffset"]) + 1
+        return positions
 
 
 def is_committed(folder: Path, stage: str) -> bool:
@@ -107,14 +107,14 @@ def is_committed(folder: Path, stage: str) -> bool:
 def micros(table: pa.Table) -> pa.Table:
     """Timestamps as the log has them; Spark's Parquet files have nanoseconds."""
     fields = [
-        pa.field(one.name, pa.timestamp("us", "UTC")) if kinds.is_timestamp(one.type) else one
-        for one in table.schema
+        pa.field(field.name, pa.timestamp("us", "UTC")) if kinds.is_timestamp(field.type) else field
+        for field in table.schema
     ]
     return table.cast(pa.schema(fields))
 
 
 def _entries(folder: Path) -> list[Path]:
-    return [one for one in folder.iterdir() if one.name.split(".")[0].isdigit()]
+    return [file for file in folder.iterdir() if file.name.split(".")[0].isdigit()]
 
 
 def _batch_of(entry: Path) -> int:

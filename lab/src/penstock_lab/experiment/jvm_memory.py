@@ -31,10 +31,10 @@ def forget_peak(pid: int, proc: Path = PROC) -> bool:
 
 
 def peak_mb(pid: int, proc: Path = PROC) -> float | None:
-    """None where the kernel does not tell."""
+    """The peak of a process's memory; None where the kernel does not tell."""
     try:
         status = (proc / str(pid) / "status").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return None if found is None else int(found[1]) / KB_PER_MB
+    peak = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return None if peak is None else int(peak[1]) / KB_PER_MB

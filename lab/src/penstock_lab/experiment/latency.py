@@ -1,4 +1,4 @@
-"""What an outside reader saw, and what is made of it: percentiles, a time series, gaps, a slope.
+"""Sightings of an outside reader, and their percentiles, time series, gaps and slope.
 
 All pure. Latency is weighed by record: a batch of a thousand rows is a thousand measurements.
 """
@@ -48,29 +48,34 @@ class Second(msgspec.Struct, frozen=True):
 
 
 class EventTime(msgspec.Struct, frozen=True):
-    """How event time runs against the clock: `base_us` is sent at `started_us`."""
+    """Event time against the clock: `base_us` is sent at `started_us`."""
 
     base_us: int
     started_us: int
     speed: float
 
     def sent_us(self, event_us: Ints) -> Ints:
-        """When the rows of an event time were due."""
+        """The times at which the rows of an event time were due."""
         since: Ints = ((event_us - self.base_us) / self.speed).astype(np.int64)
         return since + self.started_us
 
 
 def latencies(values_ms: Floats) -> Latencies | None:
-    """None without any row."""
+    """Percentiles of latency by row; None without any row."""
     if not values_ms.size:
         return None
-    found = {name: round(percentile(values_ms, share) or 0.0, 1) for name, share in SHARES.items()}
-    return Latencies(rows=int(values_ms.size), **found)
+    shares_ms = {
+        name: round(percentile(values_ms, share) or 0.0, 1) for name, share in SHARES.items()
+    }
+    return Latencies(rows=int(values_ms.size), **shares_ms)
 
 
 def row_latencies_ms(sightings: Sequence[Sighting], sent_after_us: int) -> Floats:
     """A latency for each row whose latest input was due after that moment."""
-    parts = [(one.seen_us - one.sent_us[one.sent_us > sent_after_us]) / 1000.0 for one in sightings]
+    parts = [
+        (sighting.seen_us - sighting.sent_us[sighting.sent_us > sent_after_us]) / 1000.0
+        for sighting in sightings
+    ]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
@@ -82,26 +87,26 @@ def past_window_ms(
     That moment is when the end of the window plus the watermark's delay was due to be sent.
     """
     parts = []
-    for one in sightings:
-        if one.closed_us is not None:
-            due_us = event_time.sent_us(one.closed_us)
-            parts.append((one.seen_us - due_us[one.sent_us > sent_after_us]) / 1000.0)
+    for sighting in sightings:
+        if sighting.closed_us is not None:
+            due_us = event_time.sent_us(sighting.closed_us)
+            parts.append((sighting.seen_us - due_us[sighting.sent_us > sent_after_us]) / 1000.0)
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 def series(sightings: Sequence[Sighting], started_us: int) -> list[Second]:
     """Second by second of the run, by when rows were seen; seconds without rows are left out."""
     by_second: dict[int, list[Floats]] = {}
-    for one in sightings:
-        if one.sent_us.size:
-            second = (one.seen_us - started_us) // 1_000_000
-            by_second.setdefault(second, []).append((one.seen_us - one.sent_us) / 1000.0)
-    found = []
+    for sighting in sightings:
+        if sighting.sent_us.size:
+            second = (sighting.seen_us - started_us) // 1_000_000
+            by_second.setdefault(second, []).append((sighting.seen_us - sighting.sent_us) / 1000.0)
+    seconds = []
     for second, parts in sorted(by_second.items()):
         values = np.concatenate(parts)
         p50, p99 = (round(percentile(values, share) or 0.0, 1) for share in (50, 99))
-        found.append(Second(second, int(values.size), p50, p99))
-    return found
+        seconds.append(Second(second, int(values.size), p50, p99))
+    return seconds
 
 
 def curve(values_ms: Floats) -> list[float]:
@@ -115,22 +120,22 @@ def curve(values_ms: Floats) -> list[float]:
 
 def longest_gap_ms(seen_us: Sequence[int], began_us: int, ended_us: int) -> float:
     """The longest time in that stretch in which nothing new was seen."""
-    inside = sorted(one for one in seen_us if began_us < one < ended_us)
+    inside = sorted(seen_at_us for seen_at_us in seen_us if began_us < seen_at_us < ended_us)
     edges = np.array([began_us, *inside, max(ended_us, began_us)], np.int64)
     return float(np.diff(edges).max()) / 1000.0
 
 
 def slope_ms_per_s(sightings: Sequence[Sighting], sent_after_us: int) -> float | None:
-    """How fast latency rises: milliseconds per second of intended send time; None if unknown.
+    """The rise of latency: milliseconds per second of intended send time; None if unknown.
 
     The line through the medians of what was seen at each moment, so that a moment with many rows
     does not outweigh the others; fewer than three moments say nothing.
     """
     points = []
-    for one in sightings:
-        sent = one.sent_us[one.sent_us > sent_after_us]
+    for sighting in sightings:
+        sent = sighting.sent_us[sighting.sent_us > sent_after_us]
         if sent.size:
-            points.append((float(np.median(sent)) / 1e6, one.seen_us / 1e6))
+            points.append((float(np.median(sent)) / 1e6, sighting.seen_us / 1e6))
     return _slope(points)
 
 

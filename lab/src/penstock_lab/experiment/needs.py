@@ -1,4 +1,4 @@
-"""What must be there before anything starts, each missing thing said in a sentence."""
+"""Needs of a suite before anything starts, each missing thing said in a sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_installed(name: str) -> bool:
 
 
 def require_queries(queries: Collection[str], has: Has = is_installed) -> None:
-    """What it takes to run these queries and to check their answers."""
+    """Refuse if something is missing to run these queries or to check their answers."""
     _require(has("duckdb"), "duckdb is not installed, and no answer counts unchecked", "duckdb")
     if {"q4", "q6"} & set(queries):
         _require(has("pandas"), "Q4 and Q6 keep their state with pandas", "penstock-lab")

@@ -26,7 +26,7 @@ METADATA = "_spark_metadata"
 
 
 def sighting(rows: pa.Table, seen_us: int, window: Window | None) -> Sighting:
-    """What is kept of rows that were seen at one moment."""
+    """The sighting that is kept of rows that were seen at one moment."""
     closed_us = None
     if window is not None:
         closed_us = _micros(rows[window.column]) + window.closes_after_ms * 1000

@@ -1,4 +1,4 @@
-"""Where the time of a micro-batch goes, from the progress Spark reports for it."""
+"""Phases of a micro-batch and their times, from the progress Spark reports for it."""
 
 from __future__ import annotations
 

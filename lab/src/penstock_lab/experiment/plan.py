@@ -29,7 +29,7 @@ class WarmUp(msgspec.Struct, frozen=True):
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """What one run of one query is made under and judged by, whatever the system."""
+    """Conditions that one run of one query is made under and judged by, whatever the system."""
 
     query: str
     rate: int
@@ -71,7 +71,7 @@ class Conditions(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long the sender sends, at most: it is cut short where the warm-up was shorter."""
+        """The longest that the sender sends: it is cut short where the warm-up was shorter."""
         return self.warm_up_s + self.measure_s
 
     @property
@@ -80,7 +80,7 @@ class Conditions(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(limits, lag_ms_p99=inf) if self.is_backlog else limits
 
     def load(self, streams: dict[str, str], *, to_files: bool = False) -> Load:
-        """What the sender of the run sends."""
+        """The load that the sender of the run sends."""
         return Load(
             self.query_set.workload,
             streams,
@@ -163,7 +163,7 @@ class Plan(msgspec.Struct, frozen=True):
     def conditions(
         self, query: str, warm_up_s: float, rate: int | None = None, warm_up_batches: int = 0
     ) -> Conditions:
-        """Those of one run of a query; `rate` is the plan's unless given."""
+        """The conditions of one run of a query; `rate` is the plan's unless given."""
         same = {name: getattr(self, name) for name in Conditions.__struct_fields__ if name in SAME}
         rate = self.rate_of(query) if rate is None else rate
         return Conditions(query, rate, warm_up_s, warm_up_batches=warm_up_batches, **same)

@@ -56,10 +56,10 @@ def over_time(
     """The p99 of every second, a line per run; the warm-up is shaded."""
     axis.axvspan(0, warm_up_s, color="0.93", linewidth=0)
     for run in runs:
-        seconds = [one.second + 0.5 for one in run.series]
+        seconds = [second.second + 0.5 for second in run.series]
         axis.plot(
             seconds,
-            [one.p99_ms for one in run.series],
+            [second.p99_ms for second in run.series],
             color=colours[run.system],
             alpha=0.75,
             linewidth=1.2,
@@ -71,7 +71,7 @@ def over_time(
 
 
 def spread(axis: Any, key: str, runs: Sequence[Run], colours: dict[str, str]) -> None:
-    """Which share of the results is no later than a latency, a line per run."""
+    """The share of results that is no later than a latency, a line per run."""
     for run in runs:
         shares = [n / (len(run.curve) - 1) for n in range(len(run.curve))]
         axis.plot(run.curve, shares, color=colours[run.system], alpha=0.75, linewidth=1.2)
@@ -88,7 +88,7 @@ def over_batches(
     took_ms: Sequence[Sequence[float]],
     colours: dict[str, str],
 ) -> None:
-    """What every batch of a run took, a line per run."""
+    """The time that every batch took, a line per run."""
     for record, values in zip(records, took_ms, strict=True):
         axis.plot(
             range(len(values)),
@@ -114,14 +114,14 @@ def bars(
     """A bar per group and system: medians of the repeats, whiskers their range; a log scale."""
     width = 0.8 / len(series)
     for number, (system, figures) in enumerate(series.items()):
-        there = [(place, figure) for place, figure in enumerate(figures) if figure is not None]
+        placed = [(place, figure) for place, figure in enumerate(figures) if figure is not None]
         axis.bar(
-            [place + number * width for place, _ in there],
-            [figure.value for _, figure in there],
+            [place + number * width for place, _ in placed],
+            [figure.value for _, figure in placed],
             width,
             yerr=[
-                [figure.value - min(figure.repeats) for _, figure in there],
-                [max(figure.repeats) - figure.value for _, figure in there],
+                [figure.value - min(figure.repeats) for _, figure in placed],
+                [max(figure.repeats) - figure.value for _, figure in placed],
             ],
             color=colours[system],
             label=system,

@@ -19,7 +19,7 @@ class QuerySet:
     """Queries over one generator. Rates and speeds are fixed, so that runs can be compared."""
 
     name: str
-    what: str
+    description: str
     workload: str
     queries: Mapping[str, Callable[..., Query]]
     quick: tuple[str, ...]
@@ -115,7 +115,7 @@ def query_set_of(query: str) -> QuerySet:
 
 @dataclass(frozen=True)
 class Window:
-    """Where a row says which window it is of, and when in event time that window can close."""
+    """The column in which a row names its window, and when in event time that can close."""
 
     column: str
     closes_after_ms: int
@@ -123,7 +123,7 @@ class Window:
 
 
 def window_of(query: Query) -> Window | None:
-    """None for a query whose rows do not wait for a window to close."""
+    """The window of a query; None if its rows do not wait for one to close."""
     last = query.stages[-1]
     if last.mode != "append" or not last.watermarks:
         return None
@@ -139,7 +139,7 @@ def window_of(query: Query) -> Window | None:
 
 
 def only_log(query: Query) -> str | None:
-    """Why a query cannot run between files; None if it can."""
+    """The reason why a query cannot run between files; None if it can."""
     updating = [stage.name for stage in query.stages if stage.mode != "append"]
     if not updating:
         return None

@@ -80,7 +80,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Noted(msgspec.Struct):
-    """What a run left behind; filled in as it goes, so that a run cut short has what it came to."""
+    """Notes of a run, filled in as it goes, so that a run cut short has what it came to."""
 
     sightings: Sequence[Sighting] = ()
     told: Told | None = None
@@ -140,21 +140,21 @@ class Measured(msgspec.Struct, Generic[C], frozen=True):
 
 def run_of(conditions: Conditions, system: str, repeat: int, noted: Noted) -> Run:
     """Pure: percentiles, gaps and the verdict from what was noted."""
-    told, query, rate = noted.told, conditions.query, conditions.rate
-    if told is None:
+    sender_report, query, rate = noted.told, conditions.query, conditions.rate
+    if sender_report is None:
         error = noted.error or "the run did not come to its end"
         return Run(query, system, repeat, Verdict("failed", (error,)), rate)
-    started_us = told.started_ms * 1000
+    started_us = sender_report.started_ms * 1000
     warm_us = int(noted.measured_from_ms(conditions) * 1000)
     ended_us = warm_us + int(conditions.measure_s * 1e6)
     values = row_latencies_ms(noted.sightings, warm_us)
     base_us = conditions.query_set.base_time_ms * 1000
     event_time = EventTime(base_us, started_us, conditions.event_speed)
-    gap_ms = longest_gap_ms([one.seen_us for one in noted.sightings], warm_us, ended_us)
+    gap_ms = longest_gap_ms([sighting.seen_us for sighting in noted.sightings], warm_us, ended_us)
     evidence = Evidence(
         results=int(values.size),
         longest_gap_ms=gap_ms,
-        lag_ms_p99=told.sent.lag_ms_p99,
+        lag_ms_p99=sender_report.sent.lag_ms_p99,
         rows_checked=noted.rows_checked,
         rows_different=noted.rows_different,
         is_drained=noted.is_drained,
@@ -171,8 +171,8 @@ def run_of(conditions: Conditions, system: str, repeat: int, noted: Noted) -> Ru
         past_window=latencies(past_window_ms(noted.sightings, event_time, warm_us)),
         slope_ms_per_s=slope_ms_per_s(noted.sightings, warm_us),
         longest_gap_ms=round(gap_ms, 1),
-        sent=told.sent,
-        lag_ms=told.lag_ms,
+        sent=sender_report.sent,
+        lag_ms=sender_report.lag_ms,
         series=series(noted.sightings, started_us),
         curve=curve(values),
         rows_checked=noted.rows_checked,

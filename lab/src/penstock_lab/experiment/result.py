@@ -26,7 +26,7 @@ PACKAGES = ("penstock", "pyspark", "pyarrow", "numpy", "lmdb", "duckdb")
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a suite found; `figures` by name is what a machine compares."""
+    """The result of a suite; a machine compares its `figures` by name."""
 
     suite: str
     machine: dict[str, Any]
@@ -47,7 +47,7 @@ def result(
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on and a reader cannot know."""
+    """The machine: what the figures depend on and a reader cannot know."""
     return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
@@ -57,8 +57,8 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    found = {name: metadata.version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), **found}
+    of_packages = {name: metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **of_packages}
 
 
 def _processor() -> str:
@@ -70,13 +70,13 @@ def _processor() -> str:
     return next(named, platform.machine())
 
 
-def write(found: Result, path: Path) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+def write(result: Result, path: Path) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
 
 
 @dataclass(frozen=True)
 class Outlet:
-    """Where a result goes. `done` is called once, before anything is shown."""
+    """The places a result goes to. `done` is called once, before anything is shown."""
 
     console: Console
     json_file: Path | None = None

@@ -1,4 +1,4 @@
-"""What a system under test stands on: its server or folders, its Spark process, and one run on it.
+"""The rig of a system under test: its server or folders, its Spark process, and one run on it.
 
 A run goes, in this order, which its steps depend on:
 
@@ -76,7 +76,7 @@ class Notes(Protocol):
 
 
 class Bench(Protocol):
-    """What runs are made on; `Rig` is the real one."""
+    """The bench that runs are made on; `Rig` is the real one."""
 
     def run(self, conditions: Conditions) -> Noted: ...
 

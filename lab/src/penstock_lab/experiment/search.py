@@ -28,7 +28,7 @@ PRECISION = 1.15
 
 
 class Bounds(Protocol):
-    """Where a search begins and ends."""
+    """The rates at which a search begins and ends."""
 
     @property
     def rate_first(self) -> int: ...
@@ -55,12 +55,16 @@ class Searched(msgspec.Struct, frozen=True):
 
     @property
     def held(self) -> int:
-        return max((one.rate for one in self.tried if one.is_sustained), default=0)
+        return max(
+            (tried_rate.rate for tried_rate in self.tried if tried_rate.is_sustained), default=0
+        )
 
     @property
     def failed(self) -> int:
         """The lowest rate that did not hold; 0 if all did."""
-        return min((one.rate for one in self.tried if not one.is_sustained), default=0)
+        return min(
+            (tried_rate.rate for tried_rate in self.tried if not tried_rate.is_sustained), default=0
+        )
 
 
 def is_sustained(run: Run, slope_max: float = SLOPE_MS_PER_S_MAX) -> bool:
@@ -81,8 +85,10 @@ def how(run: Run) -> str:
 
 def next_rate(tried: Sequence[Tried], first: int, rate_max: int, tries_max: int) -> int | None:
     """The rate to try now; None when there is nothing more to learn."""
-    held = max((one.rate for one in tried if one.is_sustained), default=0)
-    failed = min((one.rate for one in tried if not one.is_sustained), default=None)
+    held = max((tried_rate.rate for tried_rate in tried if tried_rate.is_sustained), default=0)
+    failed = min(
+        (tried_rate.rate for tried_rate in tried if not tried_rate.is_sustained), default=None
+    )
     if not tried:
         return min(first, rate_max)
     if len(tried) >= tries_max or held >= rate_max:
@@ -117,7 +123,7 @@ def searching(
 
 
 def ended_search(bounds: Bounds, runs: Sequence[Run], cell: Any, system: str) -> Searched | None:
-    """What a search has found; None if it was cut short, when a higher rate may hold."""
+    """The end of a search; None if it was cut short, when a higher rate may hold."""
     tried = tried_of(runs)
     return Searched(cell, system, tried) if tried and _next(bounds, tried) is None else None
 

@@ -20,7 +20,7 @@ Draw: TypeAlias = Callable[[P, Sequence[R], Sequence[Figure], Path], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Suite(Generic[P, R]):
-    """What is compared, at which cells, and what is made of it.
+    """A suite: what is compared, at which cells, and what is made of it.
 
     A plan says all that figures depend on; the harness makes a record of every step of `runs`, and
     hands all of them to `figures`, `show` and `draw`.

@@ -66,7 +66,7 @@ class System:
     """A system under test. Shuffle partitions are as many as cores, for all of them."""
 
     name: str
-    what: str
+    description: str
     conf: dict[str, str] = field(default_factory=dict)
     rows: Literal["log", "files"] = "log"
     """Between which the query stands: streams of the log, or folders of Parquet files."""

@@ -136,7 +136,7 @@ def ranged(figure: Figure | None, missing: str = "-", places: int = 0) -> str:
     text = f"{figure.value:.{places}f}"
     if len(figure.repeats) < 2:
         return text
-    low, high = (f"{one:.{places}f}" for one in (min(figure.repeats), max(figure.repeats)))
+    low, high = (f"{bound:.{places}f}" for bound in (min(figure.repeats), max(figure.repeats)))
     return f"{text} ({low}-{high})"
 
 

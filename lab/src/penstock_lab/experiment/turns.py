@@ -1,4 +1,4 @@
-"""Who goes when: systems take turns, and a run whose sender was late is made once more.
+"""Turns of the systems; a run whose sender was late is made once more.
 
 The runs of a suite are a generator. It yields a step, and is sent the record that the step's
 measurement gave; what it has opened it closes in its own `with` and `finally`.
@@ -45,7 +45,7 @@ def alternated(systems: tuple[T, ...], turn: int) -> tuple[T, ...]:
 
 
 class Retries:
-    """How many runs of a suite may be made once more, and until when.
+    """The runs of a suite that may be made once more: how many, and until when.
 
     Bounded, so that a busy machine does not make the whole take for ever.
     """

@@ -25,7 +25,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What was noted about a run."""
+    """Facts noted about a run, by which it is judged."""
 
     results: int
     """Rows seen that count for latency."""
@@ -53,22 +53,25 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.kind if not self.reasons else f"{self.kind}: {'; '.join(self.reasons)}"
 
 
-def judge(found: Evidence, limits: Limits) -> Verdict:
+def judge(evidence: Evidence, limits: Limits) -> Verdict:
     """A wrong answer is the gravest: it is reported whatever else went wrong."""
     findings: list[tuple[Kind, str]] = []
-    if found.rows_different:
+    if evidence.rows_different:
         findings.append(
-            ("wrong", f"{found.rows_different} of {found.rows_checked} rows checked differ")
+            ("wrong", f"{evidence.rows_different} of {evidence.rows_checked} rows checked differ")
         )
-    if found.error is not None:
-        findings.append(("failed", found.error))
-    if found.error is None and not found.rows_different:
-        findings += [("stalled", why) for why in _stalls(found, limits)]
-    if found.lag_ms_p99 > limits.lag_ms_p99:
+    if evidence.error is not None:
+        findings.append(("failed", evidence.error))
+    if evidence.error is None and not evidence.rows_different:
+        findings += [("stalled", why) for why in _stalls(evidence, limits)]
+    if evidence.lag_ms_p99 > limits.lag_ms_p99:
         findings.append(
             (
                 "void: late generator",
-                f"the sender's lag p99 is {found.lag_ms_p99:.0f} ms, over {limits.lag_ms_p99:g} ms",
+                (
+                    f"the sender's lag p99 is {evidence.lag_ms_p99:.0f} ms, "
+                    f"over {limits.lag_ms_p99:g} ms"
+                ),
             )
         )
     if not findings:
@@ -76,12 +79,12 @@ def judge(found: Evidence, limits: Limits) -> Verdict:
     return Verdict(findings[0][0], tuple(why for _, why in findings))
 
 
-def _stalls(found: Evidence, limits: Limits) -> list[str]:
-    if not found.results:
+def _stalls(evidence: Evidence, limits: Limits) -> list[str]:
+    if not evidence.results:
         return ["no result was seen"]
-    if not found.is_drained:
+    if not evidence.is_drained:
         return ["what was sent had not been worked off in time"]
-    if found.longest_gap_ms > limits.stall_ms:
-        gap_s, bound_s = found.longest_gap_ms / 1000, limits.stall_ms / 1000
+    if evidence.longest_gap_ms > limits.stall_ms:
+        gap_s, bound_s = evidence.longest_gap_ms / 1000, limits.stall_ms / 1000
         return [f"no new result for {gap_s:.1f} s, over {bound_s:g} s"]
     return []

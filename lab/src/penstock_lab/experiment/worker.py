@@ -24,7 +24,7 @@ STOP_TIMEOUT_S = 20.0
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a worker is to do, in a folder of its own, which must be there."""
+    """The job of a worker, in a folder of its own, which must be there."""
 
     system: str
     folder: str
@@ -85,7 +85,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def serve(main: Callable[[Job], dict[str, Any]]) -> None:
-    """What a worker module calls when it is run: the job from the command line, the answer out."""
+    """Run a worker module's job: it comes from the command line, the answer goes out."""
     end_on_sigterm()
     job = msgspec.json.decode(sys.argv[1], type=Job)
     try:

@@ -22,7 +22,7 @@ WAIT_S = 30.0
 
 
 class Consuming(msgspec.Struct, frozen=True):
-    """So many records of a tag, from a host's socket, or from a server's own index of a log."""
+    """Records of a tag to consume, from a host's socket, or from a server's own index of a log."""
 
     tag: str
     count: int
@@ -32,7 +32,7 @@ class Consuming(msgspec.Struct, frozen=True):
 
 
 class Got(msgspec.Struct, frozen=True):
-    """When each record arrived, by its number, on the machine's monotonic clock."""
+    """The time each record arrived, by its number, on the machine's monotonic clock."""
 
     at_s: dict[int, float]
 
@@ -85,7 +85,7 @@ def _note(got: Got, entries: list[Entry], clock: Clock) -> None:
 if __name__ == "__main__":
     consuming = msgspec.json.decode(sys.argv[1], type=Consuming)
     if consuming.socket:
-        found = asyncio.run(through_socket(consuming, SYSTEM_CLOCK))
+        deliveries = asyncio.run(through_socket(consuming, SYSTEM_CLOCK))
     else:
-        found = as_server(consuming, SYSTEM_CLOCK)
-    print(msgspec.json.encode(found).decode("ascii"), flush=True)
+        deliveries = as_server(consuming, SYSTEM_CLOCK)
+    print(msgspec.json.encode(deliveries).decode("ascii"), flush=True)

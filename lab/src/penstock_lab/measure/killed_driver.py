@@ -57,7 +57,7 @@ Outage = contextlib.AbstractContextManager[object]
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How much is fed: so many commits of so many events of each source."""
+    """The size of what is fed: so many commits of so many events of each source."""
 
     commits: int
     events: int
@@ -70,7 +70,7 @@ class Size(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What the oracle found of one query; `different` rows at the kill or at the end."""
+    """The oracle's findings on one query; `different` rows at the kill or at the end."""
 
     query: str
     events: int
@@ -136,18 +136,24 @@ class Trial:
         return self._folder / asked.name / "checkpoints"
 
     def run(self) -> list[Answered]:
-        """Everything; a driver that fails is an error of all its queries, not raised."""
+        """Run the trial; a driver that fails is an error of all its queries, not raised."""
         try:
             at_the_kill = self._until_the_kill()
             self._feed.append(self.size.commits - self.size.before_the_kill - 1)  # 4
             self._to_the_end()
         except PenstockError as error:
             events = self.size.commits * self.size.events
-            return [Answered(one.name, events, error=error.message) for one in self.group.asked]
-        return [self._answered(one, at_the_kill[one.name]) for one in self.group.asked]  # 5
+            return [
+                Answered(asked_query.name, events, error=error.message)
+                for asked_query in self.group.asked
+            ]
+        return [
+            self._answered(asked_query, at_the_kill[asked_query.name])
+            for asked_query in self.group.asked
+        ]  # 5
 
     def check(self, asked: Asked) -> Checked:
-        """What the oracle says of all that the query has committed by now."""
+        """The oracle's comparison of all that the query has committed by now."""
         return oracle.check(
             asked.query,
             self.client,
@@ -173,7 +179,7 @@ class Trial:
             self._feed.append(1)  # 2
             self._clock.sleep(INTO_A_BATCH_S)
             engine.kill()
-        return {one.name: self.check(one) for one in self.group.asked}  # 3
+        return {asked_query.name: self.check(asked_query) for asked_query in self.group.asked}  # 3
 
     def _stop_server(self) -> None:
         self._server.stop()
@@ -251,7 +257,9 @@ class Trial:
     def _look(self) -> None:
         """Count the batches committed since, and tell of each that was planned for."""
         known = self.client.queries()
-        batches = {one["query"]: one["marker"]["batch"] + 1 for one in known if one["marker"]}
+        batches = {
+            query["query"]: query["marker"]["batch"] + 1 for query in known if query["marker"]
+        }
         for asked in self.group.asked:
             for query in self.ids[asked.name].values():
                 count = batches.get(query, 0)
@@ -261,9 +269,11 @@ class Trial:
 
     def _answered(self, asked: Asked, before: Checked) -> Answered:
         after = self.check(asked)
-        instances = {self.client.query(one)["instance"] for one in self.ids[asked.name].values()}
-        worse = max((before, after), key=lambda one: one.different)
-        found = Answered(
+        instances = {
+            self.client.query(query_id)["instance"] for query_id in self.ids[asked.name].values()
+        }
+        worse = max((before, after), key=lambda comparison: comparison.different)
+        answered = Answered(
             asked.name,
             self.size.commits * self.size.events,
             batches_at_the_kill=min(before.batches.values()),
@@ -271,18 +281,20 @@ class Trial:
             rows=after.rows,
             different=worse.different,
             instance=min(instances),
-            differences=tuple(str(one) for one in worse.differences[:DIFFERENCES_KEPT]),
+            differences=tuple(
+                str(difference) for difference in worse.differences[:DIFFERENCES_KEPT]
+            ),
         )
-        return msgspec.structs.replace(found, error=unchecked(found, self.size))
+        return msgspec.structs.replace(answered, error=unchecked(answered, self.size))
 
 
-def unchecked(found: Answered, size: Size) -> str | None:
-    """Why an answer without a wrong row says nothing; None if it does say something."""
+def unchecked(answered: Answered, size: Size) -> str | None:
+    """The reason why an answer without a wrong row says nothing; None if it does say something."""
     at_least = min(size.commits, BATCHES_MIN)
-    if found.batches < at_least:
-        return f"it has committed {found.batches} batches, and {at_least} are needed"
-    if not found.rows:
+    if answered.batches < at_least:
+        return f"it has committed {answered.batches} batches, and {at_least} are needed"
+    if not answered.rows:
         return "it has written no row, so there was nothing to compare"
-    if not 0 < found.batches_at_the_kill < found.batches or found.instance < 2:
+    if not 0 < answered.batches_at_the_kill < answered.batches or answered.instance < 2:
         return "its driver was not killed in the middle, or it was not started again"
     return None

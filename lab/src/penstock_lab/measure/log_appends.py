@@ -24,16 +24,16 @@ WARM_UP_SHARE = 0.2
 
 def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
     log = open_log(str(job.options["log"]), job.path / "index")
-    found: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     try:
         for name, size in SIZES.items():
             for writers in WRITERS:
                 tag = f"append/{name}/{writers}"
                 measured = measure(log, tag, size, writers, float(job.options["seconds"]), clock)
-                found[f"{name}.w{writers}"] = measured
+                measurements[f"{name}.w{writers}"] = measured
     finally:
         log.close()
-    return found
+    return measurements
 
 
 def measure(
@@ -63,10 +63,12 @@ def measure(
     for thread in threads:
         thread.join()
     with log.reading() as view:
-        there = sum(1 for _ in view.tagged(tag, 0))
-    if there != sum(appended):
-        raise Bug(f"{there} records are there after {sum(appended)} appends", code="wrong_answer")
-    every = [one for mine in took_ms for one in mine]
+        records_in_log = sum(1 for _ in view.tagged(tag, 0))
+    if records_in_log != sum(appended):
+        raise Bug(
+            f"{records_in_log} records are there after {sum(appended)} appends", code="wrong_answer"
+        )
+    every = [append_ms for mine in took_ms for append_ms in mine]
     return {
         "append_per_s": len(every) / seconds,
         "append_ms_p50": percentile(every, 50) or 0.0,

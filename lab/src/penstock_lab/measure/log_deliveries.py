@@ -98,8 +98,8 @@ def _between_servers(job: Job, where: str, count: int, clock: Clock) -> tuple[li
         for number, due in enumerate(due_s):
             clock.sleep(max(0.0, due - clock.monotonic_s()))
             under_way.append(log.submit(AppendRecord((TAG,), _payload(number, size, noise))))
-        for one in under_way:
-            one.result()
+        for append in under_way:
+            append.result()
         return due_s, _got(consumer)
     finally:
         log.close()

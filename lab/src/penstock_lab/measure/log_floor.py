@@ -57,12 +57,12 @@ def append(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
                 began = clock.monotonic_s()
                 client.append(STREAM, table)
                 took_ms.append((clock.monotonic_s() - began) * 1000)
-            found = client.describe(STREAM).rows
+            rows_in_log = client.describe(STREAM).rows
     finally:
         server.stop()
-    if found != table.num_rows * len(took_ms):
+    if rows_in_log != table.num_rows * len(took_ms):
         raise Bug(
-            f"{found} rows are in the log after {len(took_ms)} appends of {table.num_rows}",
+            f"{rows_in_log} rows are in the log after {len(took_ms)} appends of {table.num_rows}",
             code="wrong_answer",
         )
     measured = took_ms[APPENDS_WARM_UP:]

@@ -33,16 +33,16 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
         fill(log, 2 * tags, TAGGED_BYTES, tags)
         fill(log, int(gb * GB / entry_bytes), entry_bytes, tags)
         log.close()
-    found: dict[str, list[float]] = {}
+    times_ms: dict[str, list[float]] = {}
     for number in range(int(job.options["starts"])):
         for name in ("small", "large") if number % 2 else ("large", "small"):
             for state in ("cold", "warm"):
                 if state == "cold":
                     drop_pages(job.path / name)
                 took_ms, opened = start(job, name, clock)
-                found.setdefault(f"{name}_{state}_ms", []).append(took_ms)
-                found.setdefault(f"{name}_{state}_open_ms", []).append(opened.open_ms)
-    return {**found, "bytes": {name: _bytes(job.path / name) for name in sizes}}
+                times_ms.setdefault(f"{name}_{state}_ms", []).append(took_ms)
+                times_ms.setdefault(f"{name}_{state}_open_ms", []).append(opened.open_ms)
+    return {**times_ms, "bytes": {name: _bytes(job.path / name) for name in sizes}}
 
 
 def start(job: Job, name: str, clock: Clock) -> tuple[float, Opened]:

@@ -51,7 +51,7 @@ OUTPUT = "counts"
 
 
 class Run(msgspec.Struct, frozen=True):
-    """How many batches, and how long they may take together."""
+    """The batches of a run: how many, and how long they may take together."""
 
     warm_up: int
     batches: int
@@ -214,7 +214,7 @@ def wait_for(
 
 
 def expected_counts(rows: int) -> Any:
-    """How often each key occurs among the numbers below `rows`."""
+    """The count of each key among the numbers below `rows`."""
     return rows // KEYS + (np.arange(KEYS) < rows % KEYS)
 
 
@@ -240,9 +240,9 @@ def check_output(output: pa.Table, batches: list[Batch]) -> None:
     _check("the output stream", view, total)
 
 
-def _check(where: str, found: pa.Table, rows: int) -> None:
+def _check(where: str, answer: pa.Table, rows: int) -> None:
     counts = np.zeros(KEYS, np.int64)
-    counts[found["key"].to_numpy()] = found["count"].to_numpy()
+    counts[answer["key"].to_numpy()] = answer["count"].to_numpy()
     wrong = np.flatnonzero(counts != expected_counts(rows))
     if len(wrong):
         key = int(wrong[0])

@@ -1,4 +1,4 @@
-"""Which queries are checked together, over which events, and what cannot be checked here.
+"""Groups of queries that are checked together, over which events, and what cannot be here.
 
 Windows of 30 s that slide by 1 s make thirty rows of every event, so what they count is chosen to
 be few: vehicles that report every second. A join is the other way round: there a vehicle that
@@ -67,20 +67,20 @@ class Group:
 
     @property
     def stages(self) -> int:
-        return sum(len(one.query.stages) for one in self.asked)
+        return sum(len(asked_query.query.stages) for asked_query in self.asked)
 
     def only(self, names: frozenset[str]) -> Group:
         """The same with these queries alone."""
-        kept = tuple(one for one in self.asked if one.query.name in names)
+        kept = tuple(asked_query for asked_query in self.asked if asked_query.query.name in names)
         return Group(self.name, self.sources, kept, self.tables)
 
 
 def merged(name: str, *groups: Group) -> Group:
-    """All of them in one driver."""
+    """The groups as one, in one driver."""
     return Group(
         name,
         tuple(source for group in groups for source in group.sources),
-        tuple(one for group in groups for one in group.asked),
+        tuple(asked_query for group in groups for asked_query in group.asked),
         {key: table for group in groups for key, table in group.tables.items()},
     )
 
@@ -132,6 +132,6 @@ def recorded(folder: Path) -> Group:
     asked = []
     for name in (*queries.LINEAR_ROAD, *queries.CLUSTER):
         query = queries.named(name)
-        streams = {one: f"{REPLAY}_{one}" for one in (*query.inputs, name)}
+        streams = {stream: f"{REPLAY}_{stream}" for stream in (*query.inputs, name)}
         asked.append(Asked(query, streams=streams, label=f"{REPLAY}.{name}"))
     return Group(REPLAY, sources, tuple(asked))

@@ -31,16 +31,16 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
     for name in ("few", "many"):
         logs[name] = open_log(stream_at(str(options["log"]), f"tags-{name}"), job.path / name)
         fill(logs[name], entries, size, int(options[name]))
-    found: dict[str, list[float]] = {"few": [], "many": []}
+    speeds_mb_per_s: dict[str, list[float]] = {"few": [], "many": []}
     for number in range(int(options["reads"]) + 1):
         for name in ("few", "many") if number % 2 else ("many", "few"):
             speed = read(logs[name], entries // EVERY, clock)
             # The first reading of each only brings it into memory.
             if number:
-                found[name].append(speed)
+                speeds_mb_per_s[name].append(speed)
     for log in logs.values():
         log.close()
-    return {"few_mb_per_s": found["few"], "many_mb_per_s": found["many"]}
+    return {"few_mb_per_s": speeds_mb_per_s["few"], "many_mb_per_s": speeds_mb_per_s["many"]}
 
 
 def fill(log: LocalLog, entries: int, size: int, tags: int) -> None:
@@ -56,8 +56,8 @@ def fill(log: LocalLog, entries: int, size: int, tags: int) -> None:
         under_way.append(log.submit(AppendRecord((tag,), noise)))
         if len(under_way) >= UNDER_WAY:
             under_way.popleft().result()
-    for one in under_way:
-        one.result()
+    for append in under_way:
+        append.result()
 
 
 def read(log: LocalLog, expected: int, clock: Clock) -> float:

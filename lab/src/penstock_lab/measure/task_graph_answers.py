@@ -1,4 +1,4 @@
-"""What a task graph should have answered, by DuckDB, from the same events made once more.
+"""Answers that a task graph owes, by DuckDB, from the same events made once more.
 
 The texts of the oracle's own answers are used, over all of the input at once: there is no batch
 here, and no row is late. Beyond that, Q4's rows are numbered, so that every one of them is checked
@@ -34,7 +34,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 def check(graph: str, load: Load, seen: Sequence[Seen]) -> Checked:
     """Compare what a reader has seen, in its order, with what the load's events give."""
-    rows = [row for one in seen for row in one.rows]
+    rows = [row for seen_rows in seen for row in seen_rows.rows]
     with duckdb.connect() as base:
         base.execute("set timezone = 'UTC'")
         _show_input(base, load)
@@ -75,15 +75,15 @@ def _check_q4(base: duckdb.DuckDBPyConnection, rows: Sequence[Any]) -> Checked:
 def _check_q8(base: duckdb.DuckDBPyConnection, rows: Sequence[Any]) -> Checked:
     text = EXPECTED["q8"](named("q8"))
     expected = base.sql(f"select id, name, starts_at from ({text}) order by all").fetchall()
-    found = sorted((person, name, starts_us) for person, name, starts_us, _ in rows)
+    answer = sorted((person, name, starts_us) for person, name, starts_us, _ in rows)
     wanted = _counted(expected)
-    there = _counted(found)
+    counts = _counted(answer)
     different = [
-        f"{row}: there {there.get(row, 0)} times instead of {wanted.get(row, 0)}"
-        for row in sorted(wanted.keys() | there.keys())
-        if wanted.get(row) != there.get(row)
+        f"{row}: there {counts.get(row, 0)} times instead of {wanted.get(row, 0)}"
+        for row in sorted(wanted.keys() | counts.keys())
+        if wanted.get(row) != counts.get(row)
     ]
-    return _checked(max(len(expected), len(found)), different)
+    return _checked(max(len(expected), len(answer)), different)
 
 
 def _counted(rows: Sequence[tuple[Any, ...]]) -> Mapping[tuple[Any, ...], int]:

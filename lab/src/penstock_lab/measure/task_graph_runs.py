@@ -47,13 +47,13 @@ def log_host(log: str, folder: Path) -> Iterator[LogProcess]:
 def sightings(seen: Sequence[Seen]) -> list[Sighting]:
     """The last column of every answer is its send time."""
     return [
-        Sighting(one.at_us, np.array([row[-1] for row in one.rows], np.int64))
-        for one in seen
-        if one.rows
+        Sighting(seen_rows.at_us, np.array([row[-1] for row in seen_rows.rows], np.int64))
+        for seen_rows in seen
+        if seen_rows.rows
     ]
 
 
-def told(sent: Sent) -> Told:
+def sender_report(sent: Sent) -> Told:
     """The sender's report in the words of the other suites; times are the monotonic clock's."""
     summed = sending.Sent(
         rows=sent.rows,
@@ -71,7 +71,7 @@ def told(sent: Sent) -> Told:
 
 
 class Fill(msgspec.Struct, frozen=True):
-    """What a run finds in its state: so much of the workload is sent first, as fast as it goes."""
+    """The fill of a run's state: so much of the workload is sent first, as fast as it goes."""
 
     seconds: float = 0.0
     """Of event time."""
@@ -89,7 +89,7 @@ def measure(
     quiet_s: float,
     fill: Fill = NOTHING,
 ) -> tuple[Noted, float]:
-    """What was noted, errors included, and the commits per second of the slowest task.
+    """Measure one run: its notes, errors included, and the slowest task's commits per second.
 
     The run has ended when nothing new was seen for `quiet_s`, and three intervals.
     """
@@ -122,7 +122,7 @@ def _run(
             open_s=fill.open_s,
         )
         sender.tell(b"go")
-        noted.told = told(sent_by(sender))
+        noted.told = sender_report(sent_by(sender))
         noted.is_drained = running.wait_quiet(quiet_s, conditions.drain_s)
         seen = running.seen()
         noted.sightings = sightings(seen)
@@ -139,7 +139,7 @@ def _run(
 
 
 class Filled(NamedTuple):
-    """How many events have filled the state, and how long the tasks were at it."""
+    """The events that have filled the state, and how long the tasks were at it."""
 
     events: int = 0
     took_s: float = 0.0

@@ -55,15 +55,15 @@ def main(job: Job, clock: Clock = SYSTEM_CLOCK) -> dict[str, Any]:
     host = LogProcess(job.path, stream_at(str(job.options["log"]), "recovery"))
     try:
         made = asyncio.run(make(job, host, clock))
-        found: dict[str, Any] = {"changes": made}
+        measurements: dict[str, Any] = {"changes": made}
         starts = ("", WARM) if job.options.get("has_warm") else ("",)
         for number in range(int(job.options["recoveries"])):
             for run in ("with", "without") if number % 2 else ("without", "with"):
                 for start in starts:
                     took = asyncio.run(recover(job, host, run, clock, is_warm=start == WARM))
                     for name, value in took.items():
-                        found.setdefault(f"{start}{run}_{name}", []).append(value)
-        return found
+                        measurements.setdefault(f"{start}{run}_{name}", []).append(value)
+        return measurements
     finally:
         host.stop()
 
@@ -142,9 +142,9 @@ async def recover(
 
     def receive(entries: list[Entry]) -> None:
         for entry in entries:
-            found = decode_task_log(entry.payload)
-            if isinstance(found, TaskMark):
-                marked.setdefault(found.producer, clock.monotonic_s())
+            task_entry = decode_task_log(entry.payload)
+            if isinstance(task_entry, TaskMark):
+                marked.setdefault(task_entry.producer, clock.monotonic_s())
 
     after = await port.append((f"before/{run}",), b"")
     await port.subscribe([task.log_tag for task in tasks], after, receive)
@@ -177,14 +177,14 @@ async def recover(
     port.close()
     if not said:
         raise TryAgain("the worker that came back did not say what it did", code="worker_failed")
-    told = msgspec.json.decode(said, type=WorkerReport)
-    came = [told.instances[task.name] for task in tasks]
+    worker_report = msgspec.json.decode(said, type=WorkerReport)
+    came = [worker_report.instances[task.name] for task in tasks]
     if came != [old + 1 for old in instances]:
         raise Bug(f"{came} did not take over from {instances}", code="wrong_answer")
     return {
         "ms": (max(marked.values()) - began_s) * 1000,
-        "log_ms": told.recovered_ms,
-        "replayed": float(sum(told.replayed.values())),
+        "log_ms": worker_report.recovered_ms,
+        "replayed": float(sum(worker_report.replayed.values())),
     }
 
 

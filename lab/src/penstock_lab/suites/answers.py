@@ -40,15 +40,15 @@ Answer: TypeAlias = Callable[[Group, Size, Path, Tell], list[Answered]]
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """What cannot be checked here."""
+    """A query that cannot be checked here."""
 
-    what: str
+    subject: str
     why: str
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be checked, and what cannot be."""
+    """The queries that will be checked, and those that cannot be."""
 
     queries: tuple[str, ...]
     size: Size
@@ -83,16 +83,16 @@ def _groups(
         except BadCall as error:
             # Q13 joins its side input where it cannot look it up.
             skipped += [Skipped("ysb", error.message)] if "ysb" in wanted else []
-    found = [query_groups.nexmark(store), query_groups.linear_road(), query_groups.cluster()]
+    groups = [query_groups.nexmark(store), query_groups.linear_road(), query_groups.cluster()]
     if store is not None:
-        found.append(query_groups.ads(store))
+        groups.append(query_groups.ads(store))
     if {*wanted} & {*registry.LINEAR_ROAD, *registry.CLUSTER}:
         why = replay.missing(samples)
         if why is None:
-            found.append(query_groups.recorded(samples))
+            groups.append(query_groups.recorded(samples))
         else:
             skipped.append(Skipped(query_groups.REPLAY, why))
-    chosen = (group.only(frozenset(wanted)) for group in found)
+    chosen = (group.only(frozenset(wanted)) for group in groups)
     return tuple(group for group in chosen if group.asked), tuple(skipped)
 
 
@@ -139,11 +139,11 @@ def settings(plan: Plan) -> dict[str, Any]:
 
 def figures(plan: Plan, records: Sequence[Answered]) -> list[Figure]:
     """Four for every query that was checked, and the two that sum them up."""
-    found = []
+    of_queries = []
     for record in records:
         if record.error is None:
             key = key_of(record.query)
-            found += [
+            of_queries += [
                 Figure(f"{key}.events", "", "events fed", record.events),
                 Figure(f"{key}.batches", "", "batches committed", record.batches),
                 Figure(f"{key}.rows", "", "rows compared", record.rows),
@@ -153,7 +153,7 @@ def figures(plan: Plan, records: Sequence[Answered]) -> list[Figure]:
     wrong = sum(record.different > 0 for record in records)
     failed = sum(record.error is not None for record in records)
     return [
-        *found,
+        *of_queries,
         Figure("headline.answers_wrong", "", "queries with a wrong answer", wrong, goal=none),
         Figure("headline.queries_failed", "", "queries that failed", failed, goal=none),
     ]
@@ -174,7 +174,7 @@ def show(
             for difference in record.differences:
                 console.print(Text(f"  {difference}"), soft_wrap=True)
     for part in plan.skipped:
-        sentence = Text(f"{part.what}: skipped, because {part.why}", "yellow")
+        sentence = Text(f"{part.subject}: skipped, because {part.why}", "yellow")
         console.print(sentence, soft_wrap=True)
     console.print()
     headline = [figure for figure in figures if figure.name.startswith(HEADLINE)]

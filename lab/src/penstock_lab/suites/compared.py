@@ -58,7 +58,7 @@ RATIOS_MIN = {"nexmark": 1.5}
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """What the systems are compared at: a query."""
+    """A query that the systems are compared at."""
 
     query: str
 
@@ -148,32 +148,32 @@ FIGURES = (
 
 def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
     """Per query: latencies of every system and their ratios; then the headline."""
-    found: list[Figure] = []
+    of_cells: list[Figure] = []
     headline: list[Figure] = []
     ratios: dict[str, list[Figure]] = {rival: [] for rival in RIVALS}
     for cell in ordered(record.cell for record in records):
         here = [record for record in records if record.cell == cell]
         for system in ordered(record.system for record in here):
             mine = [record for record in here if record.system == system]
-            found += medians(f"{cell.name}.{system}", mine, FIGURES)
+            of_cells += medians(f"{cell.name}.{system}", mine, FIGURES)
         for rival in RIVALS:
             name = f"{cell.name}.ratio_p99_vs_{rival}"
             against = ratio_over_pairs(name, here, rival, OURS, latency_p99)
-            found += against
+            of_cells += against
             ratios[rival] += against
     for rival, of_queries in ratios.items():
         if of_queries:
             least = min(of_queries, key=lambda figure: figure.value)
-            what = f"least of the ratios to {rival}: {least.name.split('.')[0]}"
+            doc = f"least of the ratios to {rival}: {least.name.split('.')[0]}"
             goal = (
                 Goal("at least", RATIOS_MIN.get(plan.suite, RATIO_MIN))
                 if rival == RIVALS[0]
                 else None
             )
             name = f"headline.ratio_p99_vs_{rival}_min"
-            headline.append(Figure(name, "x", what, least.value, least.repeats, goal))
+            headline.append(Figure(name, "x", doc, least.value, least.repeats, goal))
     every = [record.run for record in records]
-    return [*found, *sender_lag(every), *headline, *verdict_counts(every)]
+    return [*of_cells, *sender_lag(every), *headline, *verdict_counts(every)]
 
 
 COLUMNS = (

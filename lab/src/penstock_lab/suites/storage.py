@@ -1,4 +1,4 @@
-"""Which storage library should sit under the embedded log: LMDB or SQLite?
+"""A storage library for the embedded log: LMDB or SQLite?
 
 Both are asked for the same two things, with every commit durable before it is counted: appending
 entries under a growing key, and reading them back in order. Other work on the machine and its disk
@@ -149,15 +149,15 @@ def summary(rounds: list[Row]) -> Row:
 
 def compare(folder: Path, sizes: tuple[int, ...] = SIZES, rounds: int = ROUNDS) -> list[Row]:
     """Every library at every size and group; the libraries take turns within each round."""
-    found = []
+    summaries = []
     for size in sizes:
         for group in GROUPS:
             rows: dict[str, list[Row]] = {library: [] for library in LIBRARIES}
             for _ in range(rounds):
                 for library in LIBRARIES:
                     rows[library].append(measure(library, size, group, folder))
-            found += [summary(rows[library]) for library in LIBRARIES]
-    return found
+            summaries += [summary(rows[library]) for library in LIBRARIES]
+    return summaries
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ QUICK_SYSTEMS = ("tuned", "penstock")
 
 
 class Search(msgspec.Struct, frozen=True):
-    """What to look for, on what."""
+    """A search for the highest rate: of which queries, on which systems."""
 
     plans: tuple[Plan, ...]
     """One for each pair of query and system."""
@@ -107,25 +107,27 @@ def measured(plan: Plan, seat: Seat, rate: int, place: int) -> Record:
 
 def figures(search: Search, records: Sequence[Record]) -> list[Figure]:
     """One of each search that came to its end."""
-    found = []
+    of_searches = []
     for plan in search.plans:
         (query,), (system,) = plan.queries, plan.systems
         mine = [r.run for r in records if (r.cell.query, r.system) == (query, system)]
         searched = ended_search(search, mine, Cell(query), system)
         if searched is not None:
-            found.append(figure(searched))
-    return found
+            of_searches.append(figure(searched))
+    return of_searches
 
 
 def figure(searched: Searched) -> Figure:
-    at = next((one for one in searched.tried if one.rate == searched.failed), None)
-    what = (
+    at = next(
+        (tried_rate for tried_rate in searched.tried if tried_rate.rate == searched.failed), None
+    )
+    reason = (
         "the highest rate that was to be tried, so the limit is higher"
         if at is None
         else f"the highest rate tried that held; at {at.rate:,} {at.how}"
     )
     name = f"{searched.cell.name}.{searched.system}.sustained_per_s"
-    return Figure(name, "events/s", what, float(searched.held))
+    return Figure(name, "events/s", reason, float(searched.held))
 
 
 def settings(search: Search) -> dict[str, Any]:
@@ -144,8 +146,8 @@ def show(
         slope = "-" if run.slope_ms_per_s is None else f"{run.slope_ms_per_s:,.0f}"
         table.add_row(key_of(run.query), run.system, f"{run.rate:,}", p99, slope, how(run))
     console.print(table)
-    for found in figures:
-        console.print(f"{found.name}: {found.value:,.0f}: {found.what}", soft_wrap=True)
+    for figure in figures:
+        console.print(f"{figure.name}: {figure.value:,.0f}: {figure.what}", soft_wrap=True)
 
 
 SUITE: Suite[Search, Record] = Suite(

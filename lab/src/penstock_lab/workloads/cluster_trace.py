@@ -133,7 +133,7 @@ _KILLED_UNPLACED_SHARE = 702 / 981
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterTraceOptions:
-    """How many events, jobs and machines there are."""
+    """Numbers of events, jobs and machines."""
 
     rate: int = 1_000
     """Events per second of event time; the sample has 25."""

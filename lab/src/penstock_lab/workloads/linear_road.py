@@ -49,7 +49,7 @@ _TRIP_STEPS = 1_024
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRoadOptions:
-    """How much traffic there is and what holds it up."""
+    """The traffic: how much there is and what holds it up."""
 
     rate: int = 1_000
     """Reports per second of event time."""

@@ -163,7 +163,7 @@ WORKLOADS = {
 
 
 def pieces(load: Load) -> list[Piece]:
-    """Everything the load sends, in the order it is due; pieces without rows are left out."""
+    """All pieces of the load, in the order they are due; those without rows are left out."""
     schedule, draw = load.schedule(), WORKLOADS[load.workload].draw(load)
     made: list[Piece] = []
     for ticks in _spans(schedule, load.ticks):

@@ -111,8 +111,8 @@ def main(
         # No report: whoever waits for it must not take a part of the rows for all of them.
         _fail(failed)
     lags = [round(lag, 2) for lane in crew for lag in lane.lag_ms]
-    told = Told(report(crew, done.seconds, raised), done.started_ms, lags)
-    print(msgspec.json.encode(told).decode("ascii"), flush=True)
+    sender_report = Told(report(crew, done.seconds, raised), done.started_ms, lags)
+    print(msgspec.json.encode(sender_report).decode("ascii"), flush=True)
 
 
 def _fail(error: PenstockError) -> NoReturn:

@@ -47,7 +47,7 @@ class Schedule(ABC):
         return self.rows_before(tick + 1) - self.rows_before(tick)
 
     def due_us(self, tick: int) -> int:
-        """When the tick is due, in microseconds from the start of the run."""
+        """The time a tick is due, in microseconds from the start of the run."""
         return tick * self.tick_us
 
     def tick_of(self, row: int) -> int:
@@ -59,7 +59,7 @@ class Schedule(ABC):
         return bisect_right(range(ticks), row, key=self.rows_before) - 1
 
     def intended_send_us(self, row: int) -> int:
-        """When a row should be sent, in microseconds from the start of the run.
+        """The time a row should be sent, in microseconds from the start of the run.
 
         Latency counts from here, not from when the row was in fact sent.
         """

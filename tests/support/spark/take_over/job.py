@@ -58,10 +58,10 @@ def main(job: dict[str, Any]) -> int:
     spark = session(job)
     spark.sparkContext.setLogLevel("WARN")
     folder = Path(job["folder"])
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     if "read" in job:
-        found["state"] = {name: state(spark, name, folder) for name in VARIANTS}
-        found["about"] = {name: about_state(spark, folder / name) for name in VARIANTS}
+        answers["state"] = {name: state(spark, name, folder) for name in VARIANTS}
+        answers["about"] = {name: about_state(spark, folder / name) for name in VARIANTS}
     queries = [start(spark, name, folder, job) for name in job.get("queries", VARIANTS)]
     said = introduced(queries)
     is_active = True
@@ -81,10 +81,10 @@ def main(job: dict[str, Any]) -> int:
         last = folder / query.name / "checkpoint" / "commits" / str(job["last"])
         wait_until(f"{last} is there", last.exists)
     if "read" in job:
-        found["output"] = {
+        answers["output"] = {
             name: rows_of(spark.read.parquet(str(folder / name / "output"))) for name in VARIANTS
         }
-        Path(job["read"]).write_text(json.dumps(found))
+        Path(job["read"]).write_text(json.dumps(answers))
     spark.stop()
     return 0
 

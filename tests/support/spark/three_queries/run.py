@@ -158,7 +158,7 @@ class ThreeQueries:
         return seen_files(folder) if is_of_files else seen_batches(folder, whole=whole)
 
 
-def told(driver: DriverProcess) -> dict[str, dict[str, Any]]:
+def query_status(driver: DriverProcess) -> dict[str, dict[str, Any]]:
     """What each query last said of itself."""
     queries: Any = driver.status().get("queries", {})
     return dict(queries)
@@ -167,7 +167,7 @@ def told(driver: DriverProcess) -> dict[str, dict[str, Any]]:
 def standing(driver: DriverProcess) -> set[str]:
     """The queries that stand still at a failpoint, which knows them by query or by run."""
     stopped = driver.stopped_queries()
-    return {name for name, q in told(driver).items() if {q["id"], q["run"]} & stopped}
+    return {name for name, q in query_status(driver).items() if {q["id"], q["run"]} & stopped}
 
 
 def wait_until_standing(driver: DriverProcess, names: set[str]) -> None:
@@ -177,8 +177,8 @@ def wait_until_standing(driver: DriverProcess, names: set[str]) -> None:
         START_S,
     )
     assert driver.is_running(), driver.said()[-6000:]
-    assert set(told(driver)) >= names
-    assert set(told(driver)) <= set(NAMES)
+    assert set(query_status(driver)) >= names
+    assert set(query_status(driver)) <= set(NAMES)
 
 
 def latest(checkpoint: Path, log: str) -> int:

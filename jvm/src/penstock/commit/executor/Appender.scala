@@ -128,7 +128,7 @@ private[commit] final class Appender(resources: ExecutorParts) {
         piece.durable(
           piece.files.keys.toSeq.flatMap(path => lsnOf.get(path).map(FileEntry(path, _, start))))
       }
-      resources.releases.ask(MadeDurable(run, durable)) match {
+      resources.toDriver.ask(MadeDurable(run, durable)) match {
         case now: Standing =>
           val event: HeldPieceEvent =
             if (start.isEmpty) HeldPieceEvent.DurableInLog else HeldPieceEvent.AppliedInLog

@@ -13,15 +13,14 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 import penstock.commit.Changes
-import penstock.commit.channel.{Answer, Message, NotReleasing}
-import penstock.commit.driver.ReleaseQueues
+import penstock.commit.channel.{Answer, Message, NotReleasing, WayToDriver}
 
 /**
  * What this JVM last heard of the driver, for those that wait for an answer to change. Whoever
  * waits for the same thing shares one question, which the driver leaves open until its answer is
  * another one: there are as many messages as there are changes, however many wait and however long.
  */
-final class DriverNews(releases: ReleaseQueues, changes: Changes) extends Logging {
+final class DriverNews(toDriver: WayToDriver, changes: Changes) extends Logging {
   private val byQuestion = new ConcurrentHashMap[Message, Asked]()
 
   /**
@@ -29,9 +28,9 @@ final class DriverNews(releases: ReleaseQueues, changes: Changes) extends Loggin
    * as a change: look at the count of changes, then at this, then wait for another count.
    */
   def latest(question: Message): Answer =
-    if (releases.isDriver) releases.receive(question)
+    if (toDriver.isDriver) toDriver.ask(question)
     else {
-      val asked = byQuestion.computeIfAbsent(question, q => new Asked(q, releases.ask(q)))
+      val asked = byQuestion.computeIfAbsent(question, q => new Asked(q, toDriver.ask(q)))
       // A run that releases nothing never will.
       if (asked.answer != NotReleasing) asked.keepOpen()
       asked.answer
@@ -51,7 +50,7 @@ final class DriverNews(releases: ReleaseQueues, changes: Changes) extends Loggin
 
     def keepOpen(): Unit = if (isOpen.compareAndSet(false, true)) {
       val heard =
-        try releases.askWhenOther(question, answer)
+        try toDriver.askWhenOther(question, answer)
         catch { case NonFatal(e) => Future.failed(e) }
       heard.onComplete {
         case Success(other) =>

@@ -15,7 +15,7 @@ import penstock.wire.FileEntry
 final class DriverQuestions(resources: ExecutorParts) {
   import DriverQuestions._
 
-  private val releases = resources.releases
+  private val toDriver = resources.toDriver
 
   /**
    * What `isReleasing` was answered, of the last runs. Kept beyond their ends: a task that outlives
@@ -26,7 +26,7 @@ final class DriverQuestions(resources: ExecutorParts) {
   /** Whether the run holds its state back; settled before its first task runs. */
   def isReleasing(run: String): Boolean =
     answers.synchronized(answers.get(run)).getOrElse {
-      val answer = releases.ask(HowFar(run)) != NotReleasing
+      val answer = toDriver.ask(HowFar(run)) != NotReleasing
       answers.synchronized {
         answers(run) = answer
         if (answers.size > AnswersMax) answers -= answers.head._1
@@ -37,7 +37,7 @@ final class DriverQuestions(resources: ExecutorParts) {
   /** Whether what is written for the run can still become durable; yes if the driver is not heard. */
   def goesOn(run: String): Boolean =
     try
-      releases.ask(HowFar(run)) match {
+      toDriver.ask(HowFar(run)) match {
         case standing: Standing => standing.stopped.isEmpty
         case NotReleasing => false
       }
@@ -45,7 +45,7 @@ final class DriverQuestions(resources: ExecutorParts) {
 
   /** What the run wrote here cannot be made durable: it stops, and leaves nothing here. */
   def giveUp(run: String, reason: String, isFenced: Boolean = false): Unit = {
-    releases.ask(GaveUp(run, reason, isFenced))
+    toDriver.ask(GaveUp(run, reason, isFenced))
     resources.forgetRun(run)
   }
 
@@ -57,7 +57,7 @@ final class DriverQuestions(resources: ExecutorParts) {
       hasArrived: => Boolean): Option[Arrival] = resources.steps.timed(run, "wait for arrival") {
     val question = WhereIs(run, stateFile.batch, stateFile.piece)
     var arrived = hasArrived
-    var at = whereIn(releases.ask(question), stateFile)
+    var at = whereIn(toDriver.ask(question), stateFile)
     if (!arrived && at.isOnItsWay) {
       Failpoint.reach("before_arrival", run, stateFile.batch)
       val end = resources.clock.deadline(settings.retryMs)

@@ -4,7 +4,7 @@ package penstock.commit.executor
 import penstock.Clock
 import penstock.client.Gateways
 import penstock.commit.{Changes, WorkerPools}
-import penstock.commit.driver.ReleaseQueues
+import penstock.commit.channel.WayToDriver
 
 /** What makes state durable on one JVM, part by part: each part finds the others here. */
 trait ExecutorParts {
@@ -18,8 +18,7 @@ trait ExecutorParts {
 
   def localFolder: LocalFolder
 
-  /** The way to the driver. */
-  def releases: ReleaseQueues
+  def toDriver: WayToDriver
 
   /** What was last heard of it. */
   def news: DriverNews

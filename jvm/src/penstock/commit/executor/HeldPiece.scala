@@ -13,8 +13,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import penstock.Bug
 import penstock.checkpoint.location.StateFile
 import penstock.commit.{PieceDurable, PieceWritten}
-import penstock.commit.channel.Durable
-import penstock.commit.driver.ReleaseQueues
+import penstock.commit.channel.{Durable, Writer}
 import penstock.wire.FileEntry
 
 /** One file of a piece. A snapshot has no local copy: it goes straight to the location. */
@@ -108,11 +107,11 @@ final class HeldPiece private[commit] (
 
   /** What the driver is told as ack 1. */
   private[commit] def written: PieceWritten =
-    PieceWritten(stateFile.batch, stateFile.piece, ReleaseQueues.writer, generation)
+    PieceWritten(stateFile.batch, stateFile.piece, Writer.name, generation)
 
   /** What the driver is told as ack 2; `entries` are those of its files in the log. */
   private[commit] def durable(entries: Seq[FileEntry]): Durable = Durable(
-    PieceDurable(stateFile.batch, stateFile.piece, ReleaseQueues.writer, generation),
+    PieceDurable(stateFile.batch, stateFile.piece, Writer.name, generation),
     entries,
     stepsNs.toMap)
 }

@@ -112,7 +112,7 @@ final class HeldState(resources: ExecutorParts) extends Logging {
   }
 
   private def tellWritten(piece: HeldPiece): Answer =
-    resources.releases.ask(Wrote(piece.run, piece.written))
+    resources.toDriver.ask(Wrote(piece.run, piece.written))
 
   /** The local copy of a file of this run, if it is held here and complete. */
   def localCopy(run: String, stateFile: StateFile): Option[File] = synchronized {

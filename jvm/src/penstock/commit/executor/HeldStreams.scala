@@ -120,7 +120,7 @@ private final class SnapshotStream(
     expected.foreach(snapshot => held.tell(snapshot.piece, HeldPieceEvent.BatchWithoutIt))
   }
 
-  private def isCommitted: Boolean = resources.releases.ask(HowFar(run)) match {
+  private def isCommitted: Boolean = resources.toDriver.ask(HowFar(run)) match {
     case standing: Standing => standing.committed >= batch
     case NotReleasing => false
   }

@@ -8,15 +8,14 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 import penstock.commit.Workers
-import penstock.commit.channel.Prefetched
-import penstock.commit.driver.ReleaseQueues
+import penstock.commit.channel.{Prefetched, WayToDriver}
 import penstock.prefetch.StatePrefetch
 
 /**
  * Sends the driver what the caches of this JVM counted, one message for all tasks of a run that
  * end meanwhile, so that no task waits for it. The driver's own JVM has no need of it.
  */
-final class PrefetchReports(prefetch: StatePrefetch, releases: ReleaseQueues) extends Logging {
+final class PrefetchReports(prefetch: StatePrefetch, toDriver: WayToDriver) extends Logging {
   private val dueRuns = ConcurrentHashMap.newKeySet[String]()
   private val sender = new ThreadPoolExecutor(
     1, 1, 60, TimeUnit.SECONDS, new LinkedBlockingQueue(), Workers.daemons("penstock-prefetch-counts"))
@@ -33,7 +32,7 @@ final class PrefetchReports(prefetch: StatePrefetch, releases: ReleaseQueues) ex
     dueRuns.remove(run)
     try {
       val counts = prefetch.counts(run).filterNot(_.isQuiet)
-      if (counts.nonEmpty) releases.ask(Prefetched(run, counts))
+      if (counts.nonEmpty) toDriver.ask(Prefetched(run, counts))
       ()
     } catch { case NonFatal(e) => logDebug(s"counts of run $run did not reach the driver", e) }
   }

@@ -41,7 +41,7 @@ private[commit] final class SnapshotAppend(
   def perform(): Unit =
     if (settings.snapshotsInLog && zip.getName.endsWith(".zip")) {
       try
-        resources.releases.ask(HowFar(run)) match {
+        resources.toDriver.ask(HowFar(run)) match {
           case now: Standing if now.withLog && now.keepsSnapshots && counts(now) => append()
           case _ =>
         }
@@ -61,7 +61,7 @@ private[commit] final class SnapshotAppend(
     }
 
   private def append(): Unit =
-    resources.releases.ask(SnapshotDue(run, stateFile.folder)) match {
+    resources.toDriver.ask(SnapshotDue(run, stateFile.folder)) match {
       case standing: Standing =>
         val shared = standing.snapshot.toSeq.flatMap(_.files).map(file => file.path -> file).toMap
         val parts = new Parts(standing)
@@ -73,7 +73,7 @@ private[commit] final class SnapshotAppend(
         val fresh = parts.all()
         val all = tables(own).flatMap(shared.get) ++ fresh
         val base = standing.snapshot.fold(0L)(_.last)
-        resources.releases.ask(
+        resources.toDriver.ask(
           SnapshotAppended(run, Snapshot(stateFile.folder, stateFile.batch, stateFile.piece, base, all)))
         ()
       case NotReleasing =>

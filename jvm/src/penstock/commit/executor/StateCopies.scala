@@ -49,7 +49,7 @@ private[commit] final class CopyingState(
 
   /** The driver first: it must hear of it, however often it takes to tell it. */
   private def acknowledge(): Unit =
-    resources.releases.ask(MadeDurable(piece.run, Seq(piece.durable(Nil)))) match {
+    resources.toDriver.ask(MadeDurable(piece.run, Seq(piece.durable(Nil)))) match {
       case now: Standing =>
         resources.heldState.tell(piece, HeldPieceEvent.DurableInLocation)
         resources.heldState.batchesCopied(piece.run, now)
@@ -79,7 +79,7 @@ private[commit] final class PlacingState(
 
   override protected def once(): Unit = {
     val paths = StateCopies.copy(piece)
-    resources.releases.ask(Placed(piece.run, batch, paths)) match {
+    resources.toDriver.ask(Placed(piece.run, batch, paths)) match {
       case now: Standing =>
         resources.heldState.tell(piece, HeldPieceEvent.DurableInLocation)
         resources.heldState.batchesCopied(piece.run, now)

@@ -4,11 +4,10 @@ package penstock.commit.executor
 import scala.util.control.NonFatal
 
 import penstock.Clock
-import penstock.commit.channel.Took
-import penstock.commit.driver.ReleaseQueues
+import penstock.commit.channel.{Took, WayToDriver}
 
 /** Times what a JVM of a run does or waits for, and tells the driver, which sums it up. */
-final class StepTimes(clock: Clock, releases: ReleaseQueues) {
+final class StepTimes(clock: Clock, toDriver: WayToDriver) {
   import StepTimes._
 
   /** Only what took a millisecond: most waits are none, and a message for each would cost more. */
@@ -24,7 +23,7 @@ final class StepTimes(clock: Clock, releases: ReleaseQueues) {
   /** A time that is not heard of must not fail what it was taken of. */
   def tell(run: String, stepsNs: Map[String, Long]): Unit =
     try {
-      releases.ask(Took(run, stepsNs))
+      toDriver.ask(Took(run, stepsNs))
       ()
     } catch { case NonFatal(_) => }
 }

@@ -14,6 +14,7 @@ import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEven
 import penstock.Clock
 import penstock.client.Gateways
 import penstock.commit.{Changes, WorkerPools, Workers}
+import penstock.commit.channel.WayToDriver
 import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 import penstock.commit.executor._
 import penstock.devices.{DevicePlans, InterpreterTrial, Machines, WorkerReadiness}
@@ -43,9 +44,10 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val releases = new ReleaseQueues(
     endRun,
     told => if (closersByRun.containsKey(told.run)) activeCandidates.counted(told.run, told.counts))
+  val toDriver = new WayToDriver(releases.receive)
   val openQuestions = new OpenQuestions(changes, releases.receive)
-  val news = new DriverNews(releases, changes)
-  val steps = new StepTimes(clock, releases)
+  val news = new DriverNews(toDriver, changes)
+  val steps = new StepTimes(clock, toDriver)
   val questions = new DriverQuestions(this)
   val heldState = new HeldState(this)
   val copier = new Copier(this)
@@ -63,7 +65,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val aheadPages = new AheadPages(AheadPages.BytesMax)
   val declaredDelay = new DeclaredDelay
   val parts = new JvmParts
-  val prefetchReports = new PrefetchReports(prefetch, releases)
+  val prefetchReports = new PrefetchReports(prefetch, toDriver)
   val activeCandidates = new ActiveCandidates(
     prefetch.counts,
     lookaheads,

@@ -120,5 +120,5 @@ def transactions_tag(run: str) -> str:
 
 
 def checkpoints_tag(run: str) -> str:
-    """Which checkpoints of the whole graph are complete."""
+    """The tag under which the complete checkpoints of the whole graph stand."""
     return f"epochs/{run}"

@@ -134,7 +134,7 @@ class GraphRun:
         first: int = 0,
         open_s: float = 0.0,
     ) -> JobChild:
-        """Everything is made when this returns; tell it `go`. See `SenderJob`."""
+        """A sender with all its rows made; tell it `go`. See `SenderJob`."""
         plan, log = self.plan, str(self._log.socket)
         job = SenderJob(
             *(plan.graph, plan.run, log, rate, seconds, seed, tick_ms, is_paced, first, open_s)
@@ -144,7 +144,7 @@ class GraphRun:
         return child
 
     def look(self) -> ReaderCount:
-        """What the reader has seen so far."""
+        """The count of what the reader has seen so far."""
         self._reader.tell(b"look")
         return msgspec.json.decode(self._reader.wait_line(), type=ReaderCount)
 
@@ -172,7 +172,7 @@ class GraphRun:
         return False
 
     def stop(self) -> dict[str, int]:
-        """How often each task has committed since its worker was started. May be called twice."""
+        """Commits of each task since its worker was started. May be called twice."""
         commits: dict[str, int] = {}
         for worker in self._workers:
             report = worker.stop_for_report()

@@ -178,7 +178,7 @@ def _pass_on(
 
 
 async def serve(job: LogJob) -> None:
-    """Until SIGTERM, or until the process that started this one is gone."""
+    """Serve the log until SIGTERM, or until the process that started this one is gone."""
     loop = asyncio.get_running_loop()
     log = open_log(job.log, Path(job.folder))
     log_server = LogServer(log, loop)

@@ -12,5 +12,5 @@ EMBEDDED = "embedded"
 
 
 def open_log(where: str, folder: Path) -> LocalLog:
-    """`where` is `embedded`, or the address of a JetStream, whose index is then in the folder."""
+    """The log at `where`: `embedded`, or an address of JetStream, whose index is in the folder."""
     return opening.open_log(folder, None if where == EMBEDDED else log_address(where))

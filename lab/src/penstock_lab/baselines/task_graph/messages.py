@@ -37,7 +37,7 @@ class Changes(msgspec.Struct, frozen=True, array_like=True, tag="changes"):
 
 
 class Offsets(msgspec.Struct, frozen=True, array_like=True, tag="offsets"):
-    """How far a transaction has read its input, on the stream kept for that."""
+    """Places up to which a transaction has read its input, on the stream kept for that."""
 
     position: Lsn
     reread: Lsn

@@ -27,7 +27,7 @@ class Split:
             emit(row[1], row[:-1])
 
     def sweep(self, passed_us: int, state: State) -> None:
-        """There is no state."""
+        """Nothing to sweep: the query has no state."""
 
 
 class Highest:

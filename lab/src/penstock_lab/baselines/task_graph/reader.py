@@ -31,7 +31,7 @@ EVERYTHING = Bounds(unknown_max=1 << 40, unknown_bytes_max=1 << 40)
 
 
 class ReaderJob(msgspec.Struct, frozen=True):
-    """Which answer to read, of which run, by which protocol, from which log."""
+    """The answer to read: of which run, by which protocol, from which log."""
 
     graph: str
     run: str
@@ -47,7 +47,7 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ReaderCount(msgspec.Struct, frozen=True):
-    """How much has been seen, and when the last of it."""
+    """The number of rows seen, and when the last of them was."""
 
     rows: int
     last_us: int

@@ -17,7 +17,7 @@ Kept = Committed | Recall
 
 
 def settled(classifier: Classifier, entry: Entry) -> list[Kept]:
-    """What is known to count now that this entry is known, in order; payloads may be missing."""
+    """Entries known to count now that this one is known, in order; payloads may be missing."""
     fact = fact_of(entry)
     return [] if fact is None else _kept(classifier.feed(fact))
 

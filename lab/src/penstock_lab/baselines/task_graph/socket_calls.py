@@ -81,7 +81,7 @@ class Answering(asyncio.Protocol):
             call()
 
     def when_taken(self, call: Callable[[], None]) -> None:
-        """As soon as the other side takes what is written: at once, unless it has fallen behind."""
+        """Call once the other side takes what is written: at once, unless it has fallen behind."""
         if self._is_full:
             self._untaken.append(call)
         else:

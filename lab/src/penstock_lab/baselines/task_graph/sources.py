@@ -57,7 +57,7 @@ def load_of(
 
 
 def ticks(graph: str, load: Load) -> list[Tick]:
-    """Everything the load sends, in the order it is due."""
+    """The ticks of all that the load sends, in the order they are due."""
     made: dict[int, Tick] = {}
     for piece in pieces(load):
         tick = made.setdefault(piece.tick, Tick(piece.due_us, 0, []))

@@ -34,7 +34,7 @@ class State:
         self._changed[table, key] = None
 
     def take_changes(self) -> list[Change]:
-        """What has changed since the last call, each key once, with its last value."""
+        """Changes since the last call, each key once, with its last value."""
         taken: list[Change] = [(table, key, value) for (table, key), value in self._changed.items()]
         self._changed.clear()
         return taken
@@ -48,7 +48,7 @@ class State:
                 self.table(table)[key] = value
 
     def snapshot(self) -> bytes:
-        """Everything, as bytes that `restore` takes."""
+        """All tables, as bytes that `restore` takes."""
         return _encode(self._tables)
 
     def restore(self, snapshot: bytes) -> None:

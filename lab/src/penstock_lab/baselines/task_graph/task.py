@@ -37,7 +37,7 @@ CLOCKS = "clock"
 
 @dataclass(frozen=True)
 class Timing:
-    """When a task commits: every `interval_s`, the first after `phase` of it."""
+    """The times at which a task commits: every `interval_s`, the first after `phase` of it."""
 
     interval_s: float
     phase: float = 0.0
@@ -194,7 +194,7 @@ class TaskRun(ABC):
 
     @property
     def clock_us(self) -> int:
-        """How far event time has come on every input; 0 until all of them have been heard."""
+        """Event time that every input has come to; 0 until all of them have been heard."""
         if len(self._clocks) < max(1, len(self.producers)):
             return 0
         return min(self._clocks.values())
@@ -236,7 +236,7 @@ class TaskRun(ABC):
             self._send_rows(substream)
 
     def send_all(self) -> None:
-        """Everything that is buffered, the changes of state too."""
+        """Send all that is buffered, the changes of state too."""
         self.send_outputs()
         changes = self.state.take_changes()
         if changes:

@@ -80,7 +80,7 @@ def runs_of(job: WorkerJob, log: LogClient, clock: Clock = SYSTEM_CLOCK) -> list
 
 
 async def work(job: WorkerJob) -> None:
-    """Until SIGTERM, a failure, or until the log or the process that started this one is gone."""
+    """Work until SIGTERM, a failure, or the end of the log or of the process that began this."""
     began_s = SYSTEM_CLOCK.monotonic_s()
     log = await LogClient.open(Path(job.log))
     runs = runs_of(job, log)

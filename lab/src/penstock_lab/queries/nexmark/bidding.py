@@ -59,7 +59,7 @@ class Bidding(NamedTuple):
 
 
 def after(kept: Bidding, events: Iterable[Event], *, lowest: bool = False) -> Bidding:
-    """What is known after the events, in whatever order they came.
+    """The bidding after the events, in whatever order they came.
 
     Of two bids with the winning price the earlier one wins. `lowest`: the lowest price wins.
     """

@@ -48,7 +48,7 @@ class Plan(msgspec.Struct, frozen=True):
         return (self.repeats * 2 + 3) * len(self.backends) + over_http
 
     def starts_gb(self, backend: str) -> tuple[float, float]:
-        """How large the small and the large log are."""
+        """The sizes of the small and the large log."""
         share = self.start_jetstream_share if backend == JETSTREAM else 1.0
         return share * self.start_small_gb, share * self.start_large_gb
 

@@ -55,7 +55,7 @@ def show(
 
 
 def draw(plan: Plan, records: Sequence[Record], figures: Sequence[Figure], path: Path) -> None:
-    """How latency is spread, a panel per query and interval; only runs that count."""
+    """Draw the spread of latency, a panel per query and interval; only runs that count."""
     grid = (len(plan.queries), len(plan.intervals_ms))
     size = (3.6 * grid[1], 0.7 + 2.6 * grid[0])
     title = f"protocols on {plan.log}: event-time latency"

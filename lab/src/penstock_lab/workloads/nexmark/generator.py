@@ -60,7 +60,7 @@ class Nexmark:
         )
 
     def row_numbers(self, first: int, count: int) -> RowNumbers:
-        """Where the rows of `events(first, count)` stand in the stream."""
+        """The numbers of the rows of `events(first, count)` in the stream."""
         n = numbers(first, count)
         event = shuffled(n, self.options.out_of_order_group)
         person, auction = is_person(event), is_auction(event)

@@ -121,7 +121,7 @@ class Barriers:
 
 
 async def serve(job: BarriersJob) -> None:
-    """Until SIGTERM, or until the log or the process that started this one is gone."""
+    """Start barriers until SIGTERM, or the end of the log or of the process that began this."""
     log = await LogClient.open(Path(job.log))
     barriers = Barriers(graph_named(job.graph), job, log, SYSTEM_CLOCK)
     await barriers.restore()

@@ -70,7 +70,7 @@ class Book:
     def register(
         self, task: str, instance: Instance, number: int, tags: Iterable[str]
     ) -> Step | None:
-        """None if all of it is registered. The transaction before must be done."""
+        """The step that registers missing tags, if any; the transaction before must be done."""
         line = self._mine(task, instance)
         if number < line.number or (number > line.number and line.state != "done"):
             raise BadCall(
@@ -84,7 +84,7 @@ class Book:
     def prepare(
         self, task: str, instance: Instance, number: int, first: int, last: int, offsets: Lsn
     ) -> Step | None:
-        """None if this transaction is prepared, or done."""
+        """The step that prepares this transaction; None if it is prepared, or done."""
         line = self._mine(task, instance)
         if number == line.number and line.state != "open":
             return None
@@ -113,7 +113,7 @@ class Book:
         return [task for task in begun if self.lines[task].since < place]
 
     def needed(self) -> list[Lsn]:
-        """Where the steps begin that a recovery needs, of each task."""
+        """The places where the steps begin that a recovery needs, of each task."""
         return [line.since for line in self.lines.values() if line.instance != NOBODY]
 
     def _step(

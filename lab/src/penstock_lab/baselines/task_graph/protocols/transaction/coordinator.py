@@ -157,7 +157,7 @@ class Coordinator:
 
 
 async def serve(job: CoordinatorJob) -> None:
-    """Until SIGTERM, or until the log or the process that started this one is gone."""
+    """Coordinate until SIGTERM, or until the log or the process that started this one is gone."""
     log = await LogClient.open(Path(job.log))
     coordinator = Coordinator(job.run, log)
     await coordinator.recover()

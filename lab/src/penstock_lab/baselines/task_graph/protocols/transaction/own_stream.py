@@ -29,13 +29,13 @@ class OwnStream:
         return self._newest
 
     def end(self, begun: Lsn, lsn: Lsn | None) -> None:
-        """It is at a place in the log and noted, or is not there."""
+        """End a step: it is at a place in the log and noted, or is not there."""
         self._under_way.remove(begun)
         if lsn is not None:
             self.read(lsn)
 
     def read(self, lsn: Lsn) -> None:
-        """There is a step at this place, and it is noted."""
+        """Note the step at this place."""
         self._newest = max(self._newest, lsn)
         self._count += 1
 
@@ -50,5 +50,5 @@ class OwnStream:
         return old
 
     def until(self, needed: Iterable[Lsn]) -> Lsn:
-        """Up to where it may be trimmed, if the steps at `needed` and after them are needed."""
+        """The place up to which to trim, if the steps at `needed` and after them are needed."""
         return min((self._newest, *self._under_way, *(Lsn(lsn - 1) for lsn in needed)))

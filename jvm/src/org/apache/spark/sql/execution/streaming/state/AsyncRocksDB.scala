@@ -173,7 +173,7 @@ private[state] final class AsyncRocksDB(
       uploadNow,
       (work, e) => if (isNeeded) giveUp(work, e) else logWarning(s"$work of $loggingId failed", e))
 
-  private def isCopied(batch: Long): Boolean = resources.releases.ask(HowFar(run)) match {
+  private def isCopied(batch: Long): Boolean = resources.toDriver.ask(HowFar(run)) match {
     case standing: Standing => standing.copied >= batch
     case NotReleasing => false
   }
