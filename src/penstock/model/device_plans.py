@@ -164,7 +164,7 @@ class BatchPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 class ExplainedOperation(msgspec.Struct, frozen=True):
     """An operation of a batch: where it was to run, why, and what it was to take and took.
 
-    Neighbours that ran as one step share its `measured_ms`, by what was expected of each.
+    Neighbours that were reported as one step share its `measured_ms`, by what was expected of each.
     """
 
     kind: OperationKind

@@ -48,7 +48,8 @@ def past_of(sizes: list[int]) -> Past:
 
 
 def test_many_small_record_batches_are_checked() -> None:
-    sizes, chance = [], random.Random(3)
+    sizes: list[int] = []
+    chance = random.Random(3)
     while sum(sizes) < 1_000_000:
         sizes.append(chance.randint(1, 2_500 if chance.random() < 0.7 else 40))
     checked = oracle.check(QUERY, past_of(sizes).client(), {STAGE: STAGE})

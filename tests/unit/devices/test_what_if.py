@@ -33,8 +33,8 @@ def explained(sort_ms_per_mb: float, panes: Line, *kinds: OperationKind) -> Quer
 
 def sentences(devices: QueryDevices, there_ms_per_mb: float) -> list[str]:
     """By a calibration of a machine whose own CPU sorts at another pace."""
-    there = {**DEFAULT_LINES, **GPU_LINES, "sort@cpu": Line(0.1, there_ms_per_mb / 1e6)}
-    return device_sentences(machine_costs(there).calibration(), devices)
+    lines = {**DEFAULT_LINES, **GPU_LINES, "sort@cpu": Line(0.1, there_ms_per_mb / 1e6)}
+    return device_sentences(machine_costs(lines).calibration(), devices)
 
 
 @pytest.mark.parametrize("there_ms_per_mb", [0.001, 1_000.0])
