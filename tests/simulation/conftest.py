@@ -37,6 +37,13 @@ def deadline_seeds(is_quick: bool) -> range:
 
 
 @pytest.fixture
+def crowded_seeds(is_quick: bool) -> range:
+    """The seeds of worlds that are each run twice for a tenth of a second of processor time: as
+    many as take 20 s."""
+    return range(10 if is_quick else 200)
+
+
+@pytest.fixture
 def few_seeds(is_quick: bool) -> range:
     """The seeds of worlds with deadlines that run for longer."""
     return range(10 if is_quick else 40)

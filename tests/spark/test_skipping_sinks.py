@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from penstock.client import Client
@@ -15,6 +16,7 @@ from support.servers.processes import wait_until
 
 SINK = "penstock.testing.SeenBatchesSink"
 MODE = "spark.penstock.commit.mode"
+ACCEPT = "spark.penstock.commit.acceptFormat2"
 KEYS = 5
 ROWS = 10
 LAST = 1
@@ -64,3 +66,31 @@ def test_a_query_goes_on_after_a_batch_that_its_sink_has_taken_and_skips(
     assert (output / str(LAST)).stat().st_mtime_ns == taken, "the sink did not skip the batch"
     for batch in range(LAST + 2):
         assert counts(batch) == dict.fromkeys(range(KEYS), ROWS // KEYS * (batch + 1))
+
+
+def test_a_checkpoint_in_format_2_is_refused_unless_its_user_accepts_it(
+    spark: SparkSession, client: Client, fresh: Callable[[str], str], tmp_path: Path
+) -> None:
+    """It was begun with a sink that skips nothing."""
+    given, output = fresh("given"), tmp_path / "output"
+    client.create(given, "n bigint")
+    own = spark.newSession()
+
+    def run(sink: str) -> None:
+        client.append(given, pa.table({"n": pa.array(range(ROWS), pa.int64())}))
+        counts = own.readStream.format("penstock").load(given).groupBy("n").count()
+        writer = counts.writeStream.outputMode("update").format(sink).trigger(availableNow=True)
+        location = str(tmp_path / "checkpoint")
+        query = writer.option("checkpointLocation", location).start(str(output))
+        assert query.awaitTermination(300)
+
+    run("noop")
+    with pytest.raises(StreamingQueryException, match="format_2_with_skips") as refused:
+        run(SINK)
+    for way_out in ("with a new checkpoint location", f"set {ACCEPT}=true"):
+        assert way_out in str(refused.value)
+    assert not output.exists()
+    own.conf.set(ACCEPT, "true")
+    run(SINK)
+    counted = [json.loads(line)["count"] for line in (output / "1").read_text().splitlines()]
+    assert counted == [3] * ROWS

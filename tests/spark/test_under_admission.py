@@ -3,6 +3,7 @@ prompt stop, and a checkpoint that Spark alone can go on with."""
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from support.spark.failpoints import Points
 from support.spark.three_queries.job import active_tasks
 
 COMMIT, SECOND = "before_commit", "batch=1"
+HELD_S = 1.0
+"""More than a stop takes that waits for nothing, and less than one waits for commits."""
 LONG_S = 20.0
 """Far more than a stop takes, and far less than a question may go unanswered."""
 
@@ -135,6 +138,40 @@ def test_commits_under_admission_are_as_asynchronous_as_without(
         query.processAllAvailable()
         assert rows == [0, 1, 2]
     finally:
+        points.let_go(COMMIT)
+        query.stop()
+
+
+def test_a_stop_waits_for_commits_that_follow_behind(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    points: Points,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    """From files to files, so that no source or sink of ours waits for them.
+
+    batch 1 │ commit held ...... │ goes on
+                └ stop() ────────────┴ the commit is in the checkpoint
+    """
+    folder = tmp_path / "in"
+    frame = files(spark, folder, terms(admission, server)).dropDuplicates(["n"])
+    writer = frame.writeStream.format("json").option("checkpointLocation", checkpoint)
+    query = writer.start(str(tmp_path / "out"))
+    going_on = threading.Timer(HELD_S, points.let_go, [COMMIT])
+    try:
+        put_file(folder, "first", 0)
+        query.processAllAvailable()
+        points.hold(COMMIT, [query.id], SECOND)
+        put_file(folder, "second", 1)
+        wait_until("the commit is held", lambda: points.held(COMMIT, [query.id], SECOND) != {})
+        going_on.start()
+        query.stop()
+        assert Path(checkpoint, "commits", "1").exists()
+        assert query.exception() is None
+    finally:
+        going_on.cancel()
         points.let_go(COMMIT)
         query.stop()
 

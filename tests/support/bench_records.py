@@ -244,8 +244,8 @@ def deadlines_records() -> list[DeadlineRecord]:
 
     every = plan.queries
     records = [
-        record(mode, plan.longest_s, "high", "sustain", every, rate)
-        for mode in plan.searched
+        record(mode, bound, "high", "sustain", every, rate)
+        for mode, bound in plan.searched
         for rate in (2_000, 2_200)
     ]
     records += [

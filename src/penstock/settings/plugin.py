@@ -100,6 +100,14 @@ COMMIT_EARLY_ANSWERS = Setting(
     None, False,
 )  # fmt: skip
 
+COMMIT_ACCEPT_FORMAT_2 = Setting(
+    f"{PREFIX}commit.acceptFormat2",
+    "a query whose sink skips batches it has seen goes on from a checkpoint that was begun with "
+    "state in format 2, though a driver that dies at the wrong moment ends that checkpoint "
+    "([docs/commit.md](commit.md#sinks-that-skip-a-batch-they-have-seen))",
+    None, False,
+)  # fmt: skip
+
 INLINE_BYTES = Setting(
     f"{PREFIX}inline.bytes",
     "a batch of at most so many bytes of a stream comes with the answer that says how far it "
@@ -234,6 +242,7 @@ SESSION_SETTINGS = (
     COMMIT_AWAIT_COMPACTION,
     COMMIT_PAUSE_COMPACTION,
     COMMIT_EARLY_ANSWERS,
+    COMMIT_ACCEPT_FORMAT_2,
     INLINE_BYTES,
     BATCH_HADOOP_CONF,
     BATCH_SWITCHES,

@@ -48,6 +48,7 @@ KIND_OF_CODE = {
             *("two_queries", "provider_overridden", "no_plugin", "no_file_manager", "bad_setting"),
             *("cache_too_large", "no_direct_reads", "no_device", "no_gpu", "unknown_setting"),
             *("local_folder", "other_spark", "wrong_protocol", "gapped_batches", "bad_terms"),
+            "format_2_with_skips",
         ),
         "BadCall",
     ),

@@ -155,6 +155,7 @@ def test_names_of_deadlines() -> None:
     assert deadlines_names() == {
         *joined(cells, modes, {*rows, *beside}),
         *joined(("all.5s",), ("sb-fifo", "sb-fair", "db-edf"), ("sustained_per_s",)),
+        "all.1s.db-edf.sustained_per_s",
         *joined(("burst",), ("sb-fair", "asap", "db-edf"), ("back_s", "worst_ms")),
         *joined(("backlog",), ("asap", "db-edf"), backlog),
         *joined(("beside",), ("sb-fair", "db-edf"), ("p95_ms", "miss_ratio")),

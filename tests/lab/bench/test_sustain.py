@@ -54,6 +54,13 @@ def test_the_rate_found_holds_and_one_a_little_higher_does_not(capacity: int) ->
     assert capacity <= rate * PRECISION + 1
 
 
+def test_a_rate_that_does_not_hold_at_first_is_halved_and_then_its_interval() -> None:
+    tried: list[Tried] = []
+    while (rate := next_rate(tried, 4_000, 16_000, 4)) is not None:
+        tried.append(Tried(rate, rate <= 2_700))
+    assert [one.rate for one in tried] == [4_000, 2_000, 3_000, 2_500]
+
+
 def test_a_system_faster_than_the_highest_rate_is_not_pushed_beyond_it() -> None:
     assert searched(10**9, rate_max=40_000) == 40_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,21 @@ from penstock.admission.offer import CutsBy, Waiting
 from penstock.admission.question import Input, QueryRun
 from penstock.admission.runner import AdmissionRunner
 from penstock.admission.terms import CountedFrom, PolicyName, Terms
-from penstock.clock import SYSTEM_CLOCK
+from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall, Fenced
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.operations import Mark, TakeQuery
 from penstock.model.ids import Instance, Lsn, QueryId, StreamName
 from penstock.model.requests import BatchReport
+from penstock.testing.clock import ManualClock
 from support.admission.books import learn_line
 from support.log.drafts import draft, make, mark, pending, rows, stamp
 
 S, OUT = StreamName("s"), StreamName("out")
 LONG_S = 60.0
 ASAP = Terms(policy=PolicyName.ASAP)
-HOUR = Terms(3_600_000.0, PolicyName.DEADLINE)
+HOUR_MS, MINUTE_MS, NEAR_MS = 3_600_000, 60_000, 100
+HOUR = Terms(float(HOUR_MS), PolicyName.DEADLINE)
 
 
 @pytest.fixture
@@ -45,11 +48,11 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 class Stage:
     """A runner with what a server gives it, on the loop of one test."""
 
-    def __init__(self, log: EmbeddedLog) -> None:
+    def __init__(self, log: EmbeddedLog, clock: Clock = SYSTEM_CLOCK) -> None:
         self.log = log
         self.held = Held()
-        simple = AdmissionRunner(log, self.held, SYSTEM_CLOCK)
-        self.runner = BatchAdmissionRunner(log, self.held, SYSTEM_CLOCK, 1, simple.hold_input)
+        simple = AdmissionRunner(log, self.held, clock)
+        self.runner = BatchAdmissionRunner(log, self.held, clock, 1, simple.hold_input)
         log.on_visible(self.held.notify)
 
     async def append(self, *values: int, stream: StreamName = S) -> Lsn:
@@ -68,6 +71,14 @@ class Stage:
         await asyncio.sleep(0.02)
         assert not task.done()
         return task
+
+    async def decided_again(self, query: str) -> None:
+        """Have a held question decided anew, as another query's batch does."""
+        totals = self.runner.books.named(query).book.totals
+        before = totals.decisions
+        self.runner._waiting[query].wake(is_urgent=True)
+        while totals.decisions == before:
+            await asyncio.sleep(0)
 
 
 def run(steps: Coroutine[Any, Any, None]) -> None:
@@ -122,6 +133,43 @@ def test_a_question_is_answered_at_the_last_moment_that_holds(log: EmbeddedLog) 
         assert answer.left_ms < 110
 
     run(steps())
+
+
+@pytest.mark.parametrize("jump_ms", [HOUR_MS, -HOUR_MS], ids=["ahead", "back"])
+def test_a_jump_of_the_wall_clock_moves_no_moment_that_a_question_is_held_for(
+    tmp_path: Path, jump_ms: int
+) -> None:
+    """The clock jumps when the rows have waited for a minute; all of the log sees it, too.
+
+    rows ── 1 minute ── jump ──────── held ────────┤ moment: an hour, less what a batch costs
+    """
+
+    async def steps() -> None:
+        stage = Stage(log, clock)
+        stage.experienced(HOUR)
+        await stage.append(1)
+        arrived_ms = stage.runner.now_ms()
+        task = await stage.waiting(asked(HOUR, wait_s=3 * HOUR_MS / 1000))
+        book = stage.runner.books.named("q").book
+        assert book.planned is not None
+        moment_ms = book.planned.until_ms
+        clock.turn(MINUTE_MS)
+        clock.wall_error_ms = jump_ms
+        await stage.decided_again("q")
+        assert book.planned.until_ms == pytest.approx(moment_ms, abs=0.001)
+        clock.turn(moment_ms - NEAR_MS - stage.runner.now_ms())
+        await stage.decided_again("q")
+        assert not task.done()
+        clock.turn(NEAR_MS)
+        await stage.decided_again("q")
+        answer = await task
+        assert answer.cut == 1
+        assert answer.left_ms == pytest.approx(HOUR_MS - (moment_ms - arrived_ms), abs=1)
+
+    clock = ManualClock(10 * HOUR_MS)
+    with contextlib.closing(EmbeddedLog.open(tmp_path / "by-hand", clock=clock)) as log:
+        log.run(make(S))
+        run(steps())
 
 
 def test_data_that_must_not_be_withheld_are_answered_at_once(log: EmbeddedLog) -> None:

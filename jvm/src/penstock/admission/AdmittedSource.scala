@@ -3,6 +3,7 @@ package penstock.admission
 
 import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
 
+import penstock.query.QueryRuns
 import penstock.settings.{Connection, StatedTerms}
 import penstock.wire.BatchInput
 
@@ -31,4 +32,7 @@ trait AdmittedSource { this: SparkDataStream =>
   /** How the query keeps its terms, for Spark's progress; nothing where it has none. */
   protected final def admissionMetrics(): Map[String, String] =
     admission.flatten.fold(Map.empty[String, String])(_.metricsOf(this))
+
+  /** The query is ending: a moment to make durable what it has computed. */
+  protected final def drain(): Unit = QueryRuns.here.drain()
 }

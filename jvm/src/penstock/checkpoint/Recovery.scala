@@ -79,7 +79,7 @@ private[checkpoint] object Recovery extends Logging {
     if (mode != Mode.Sync) refuseGaps(query, root, mode)
     val usesSparks = RunningQuery.insistsOnItsProvider(query)
     if (usesSparks) RunningQuery.setForThisQuery(ProviderName.Key, ProviderName.Stock)
-    StateFormat.settle(query, root, committed, files)
+    StateFormat.settle(query, root, committed, files, settings)
     val queue = Option.when(mode != Mode.Sync) {
       // A task would say so too, but Spark shows its own words for what fails in a store.
       val resources = JvmResources.here

@@ -58,6 +58,9 @@ final class CommitSettings(conf: Configuration) {
   def earlyAnswers(heldBytes: Long): Boolean =
     Keys.CommitEarlyAnswers.value(get) && mode == Mode.Full && heldBytes <= localBytesMax / 2
 
+  /** Whether a query whose sink may skip a batch goes on from a checkpoint in format 2. */
+  def acceptsFormat2: Boolean = Keys.CommitAcceptFormat2.value(get)
+
   /** Whether snapshots of state are in the log too, and not only in the location. */
   def snapshotsInLog: Boolean = Keys.CommitSnapshots.value(get) == "log"
 

@@ -29,6 +29,7 @@ object Keys {
   val CommitAwaitCompaction: FlagKey = flag("commit.awaitCompaction")
   val CommitPauseCompaction: FlagKey = flag("commit.pauseCompaction")
   val CommitEarlyAnswers: FlagKey = flag("commit.earlyAnswers")
+  val CommitAcceptFormat2: FlagKey = flag("commit.acceptFormat2")
 
   val InlineBytes: NumberKey = number("inline.bytes", 128L << 10, "bytes", least = 0)
 
@@ -137,11 +138,11 @@ object Keys {
 
   val all: Seq[Key[_]] = ofConnection ++ ofTerms ++ Seq(
     CommitMode, CommitRetrySeconds, CommitStallSeconds, CommitBehind, CommitThreads,
-    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, CommitEarlyAnswers, InlineBytes,
-    BatchHadoopConf, BatchSwitches, BatchWatermark, Eviction, Schedule, Windows, Devices,
-    DevicesPolicy, DevicesGpuWorkers, DevicesExpand, Prefetch, PrefetchCache, PrefetchCacheBytes,
-    PrefetchCacheWrites, PrefetchThreads, PrefetchUnusedMax, PrefetchMargin, PrefetchHotThreshold,
-    PrefetchReads, CheckpointFileManager, CheckpointLocalFiles, LocalDir, LocalMaxBytes)
+    CommitSnapshots, CommitAwaitCompaction, CommitPauseCompaction, CommitEarlyAnswers,
+    CommitAcceptFormat2, InlineBytes, BatchHadoopConf, BatchSwitches, BatchWatermark, Eviction,
+    Schedule, Windows, Devices, DevicesPolicy, DevicesGpuWorkers, DevicesExpand, Prefetch,
+    PrefetchCache, PrefetchCacheBytes, PrefetchCacheWrites, PrefetchThreads, PrefetchUnusedMax,
+    PrefetchMargin, PrefetchHotThreshold, PrefetchReads, CheckpointFileManager, CheckpointLocalFiles, LocalDir, LocalMaxBytes)
 
   /** Settings of earlier versions, or what their names began with. */
   private val removed: Seq[String] = Seq("commit.protocol", "coordinator.").map(Prefix + _)

@@ -177,8 +177,7 @@ final class LogMicroBatchStream(
   /** Spark says this before the batch is durable; rows are dropped by what markers say instead. */
   override def commit(end: Offset): Unit = ()
 
-  /** The query is ending: a moment to make durable what it has computed. */
-  override def stop(): Unit = QueryRuns.here.drain()
+  override def stop(): Unit = drain()
 
   override def toString: String = s"penstock:${info.name}"
 

@@ -1,10 +1,10 @@
 """The search for the highest rate that holds: told how a rate went, it says which to try next.
 
-It doubles until a rate does not hold, then halves the interval between the highest that held and
-the lowest that did not. A rate holds if the run counts and latency after warm-up does not rise: a
-system that falls behind by a part of what comes in rises by that part of a second in each second.
-The few long batches of a fixed trigger make such a slope noise, so a query that had nothing to do
-for a tenth of the time holds its rate whatever the slope.
+It doubles until a rate does not hold, then halves the interval between the highest that held, or 0
+while none has, and the lowest that did not. A rate holds if the run counts and latency after
+warm-up does not rise: a system that falls behind by a part of what comes in rises by that part of a
+second in each second. The few long batches of a fixed trigger make such a slope noise, so a query
+that had nothing to do for a tenth of the time holds its rate whatever the slope.
 """
 
 from __future__ import annotations
@@ -95,11 +95,9 @@ def next_rate(tried: Sequence[Tried], first: int, rate_max: int, tries_max: int)
         return None
     if failed is None:
         return min(2 * held, rate_max)
-    if held == 0:
-        return failed // 4 or None
     if failed <= held * PRECISION:
         return None
-    return (held + failed) // 2
+    return (held + failed) // 2 or None
 
 
 def _next(bounds: Bounds, tried: Sequence[Tried]) -> int | None:

@@ -114,16 +114,18 @@ class Plan(msgspec.Struct, frozen=True):
         return max(self.deadlines_s)
 
     @property
-    def searched(self) -> tuple[str, ...]:
-        """Modes whose highest rate is looked for: what high traffic and spare are shares of."""
+    def searched(self) -> tuple[tuple[str, float], ...]:
+        """Modes whose highest rate is looked for, each with its deadline: what high traffic is a
+        share of, at the longest, and what traffic with spare is, at every deadline."""
         if self.search is None:
             return ()
-        return tuple(mode for mode in (*BASELINES, OURS) if mode in self.modes)
+        longest = [(mode, self.longest_s) for mode in (*BASELINES, OURS) if mode in self.modes]
+        shorter = sorted(set(self.deadlines_s) - {self.longest_s}, reverse=True)
+        return (*longest, *((OURS, bound) for bound in shorter if OURS in self.modes))
 
-    @property
-    def searched_s(self) -> float:
+    def searched_s(self, deadline_s: float) -> float:
         """Seconds that a run of the search is measured: a rise is seen over several batches."""
-        return max(self.measured_s(self.longest_s), SEARCHED_DEADLINES * self.longest_s)
+        return max(self.measured_s(deadline_s), SEARCHED_DEADLINES * deadline_s)
 
     def measured_s(self, deadline_s: float) -> float:
         return max(self.measure_s, self.measure_deadlines * deadline_s)
@@ -182,8 +184,9 @@ class Plan(msgspec.Struct, frozen=True):
         compared_s = sum(each_s + self.measured_s(bound) + bound for _, bound in self.compared_runs)
         total = compared_s * len(self.traffics) * self.repeats
         if self.search is not None:
-            tries = len(self.searched) * self.search.tries_max
-            total += tries * (each_s + self.searched_s + self.longest_s)
+            total += self.search.tries_max * sum(
+                each_s + self.searched_s(bound) + bound for _, bound in self.searched
+            )
         if OURS in self.modes:
             spare_s = sum(each_s + self.measured_s(bound) + bound for bound in self.deadlines_s)
             total += self.spare_repeats * spare_s
@@ -224,7 +227,7 @@ def plan_of(
         measure_deadlines=3 if quick else 12,
         warm_up_s=8.0 if quick else 20.0,
         first_warm_up_s=20.0 if quick else 60.0,
-        search=None if rate else Search(2_000, tries_max=3 if quick else 8),
+        search=None if rate else Search(2_000, tries_max=4 if quick else 8),
         rate=rate,
         spare_repeats=1 if quick else 3,
         event_speed=query_set_of(QUERIES[0]).event_speed,
@@ -239,5 +242,5 @@ def plan_of(
 QUICK_LEAVES_OUT = (
     "tuned, zstream, auto, and each module alone: db-fifo, db-fair, sb-edf, sb-rdas",
     "constant and low traffic, deadlines of 8 and 10 s",
-    "rates that hold are found once, in three steps each",
+    "rates that hold are found once, in four steps each",
 )

@@ -14,11 +14,12 @@ from penstock_lab.experiment.figures import (
     sender_lag,
     verdict_counts,
 )
-from penstock_lab.experiment.search import Searched, highest_rate, tried_of
+from penstock_lab.experiment.search import Searched, highest_rate
 from penstock_lab.percentiles import median
 from penstock_lab.suites.deadlines.baseline_figures import against_baselines, middle_of
 from penstock_lab.suites.deadlines.cells import ALL, SPARE_SHARE, Cell, Plan
 from penstock_lab.suites.deadlines.modes import OURS
+from penstock_lab.suites.deadlines.rates import searches_of
 from penstock_lab.suites.deadlines.record import Record
 from penstock_lab.suites.deadlines.shock_figures import shock_figures
 from penstock_lab.suites.deadlines.singles import (
@@ -88,19 +89,16 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
 
 
 def sustained(plan: Plan, records: Sequence[Record]) -> list[Figure]:
-    """The highest rate that held, of each mode it was looked for."""
+    """The highest rate that held, of each mode and deadline it was looked for."""
     made = []
-    for mode in plan.searched:
-        mine = [r.run for r in records if r.kind == "sustain" and r.system == mode]
-        if mine:
-            searched = Searched(Cell(ALL, plan.longest_s, "high"), mode, tried_of(mine))
-            name = f"{ALL}.{plan.longest_s:g}s.{mode}.sustained_per_s"
-            made.append(highest_rate(name, searched))
+    for (mode, deadline_s), tried in searches_of(plan, records).items():
+        searched = Searched(Cell(ALL, deadline_s, "high"), mode, tried)
+        made.append(highest_rate(f"{ALL}.{deadline_s:g}s.{mode}.sustained_per_s", searched))
     return made
 
 
 def missed_with_spare(spare: Sequence[Single]) -> list[Figure]:
-    """Misses at 70 % of our own sustainable rate, worst query and deadline."""
+    """Misses at 70 % of our own sustainable rate at each deadline, worst query and deadline."""
     each: list[tuple[float, tuple[float, ...], Cell]] = []
     for cell in ordered(single.cell for single in spare):
         ratios = tuple(
@@ -114,8 +112,8 @@ def missed_with_spare(spare: Sequence[Single]) -> list[Figure]:
         return []
     worst, repeats, cell = max(each, key=lambda item: item[0])
     sentence = (
-        f"input rows after their deadline at {SPARE_SHARE:.0%} of the rate that {OURS} holds, "
-        f"worst: {cell.query}, {cell.deadline_s:g} s"
+        f"input rows after their deadline at {SPARE_SHARE:.0%} of the rate that {OURS} holds with "
+        f"that deadline, worst: {cell.query}, {cell.deadline_s:g} s"
     )
     goal = Goal("under", MISS_GOAL)
     return [Figure("headline.miss_ratio_70", SHARE, sentence, worst, repeats, goal)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from functools import partial
 from pathlib import Path
 
-from penstock_lab.experiment.search import searching
+from penstock_lab.experiment.search import Tried, searching
 from penstock_lab.experiment.turns import Retries, Step, Steps, Tell, rotated, with_retry
 from penstock_lab.suites.deadlines import shocks
 from penstock_lab.suites.deadlines.cells import (
@@ -19,7 +19,13 @@ from penstock_lab.suites.deadlines.cells import (
     Search,
 )
 from penstock_lab.suites.deadlines.modes import OURS
-from penstock_lab.suites.deadlines.rates import sustained_rate, traffic_rate
+from penstock_lab.suites.deadlines.rates import (
+    Searches,
+    held_rate,
+    own_rate,
+    sustained_rate,
+    traffic_rate,
+)
 from penstock_lab.suites.deadlines.record import Record
 from penstock_lab.suites.deadlines.seats import Open, Seats, measured, rig
 
@@ -27,32 +33,35 @@ from penstock_lab.suites.deadlines.seats import Open, Seats, measured, rig
 def runs(plan: Plan, folder: Path, _tell: Tell, opening: Open = rig) -> Steps[Record]:
     with contextlib.ExitStack() as closing:
         seats = Seats(plan, folder, opening, closing)
-        held = yield from _searched(plan, seats)
-        sustained = sustained_rate(held, plan)
+        searches = yield from _searched(plan, seats)
+        sustained = sustained_rate(searches, plan)
         retries = Retries(plan.again_max)
         yield from _compare(plan, seats, sustained, retries)
-        own = held.get(OURS) or sustained
         if OURS in plan.modes:
-            yield from _with_spare(plan, seats, round(own * SPARE_SHARE), retries)
+            own = {bound: own_rate(searches, plan, bound) for bound in plan.deadlines_s}
+            yield from _with_spare(plan, seats, own, retries)
         for shock, mode in plan.shock_runs:
             yield shocks.STEPS[shock](plan, seats, mode, round(sustained * BURST_SHARE))
 
 
-def _searched(plan: Plan, seats: Seats) -> Generator[Step[Record], Record, dict[str, int]]:
-    """The highest rate that held, by mode; each search begins where the one before ended."""
-    held: dict[str, int] = {}
-    for mode in plan.searched:
+def _searched(plan: Plan, seats: Seats) -> Generator[Step[Record], Record, Searches]:
+    """The rates tried, by mode and deadline; each search begins where the one before ended."""
+    searches: dict[tuple[str, float], tuple[Tried, ...]] = {}
+    for mode, deadline_s in plan.searched:
         assert plan.search is not None
-        first = max(held.values(), default=0) or plan.search.rate_first
+        held = max(map(held_rate, searches.values()), default=0)
+        first = held or plan.search.rate_first
         search = Search(first, plan.search.rate_max, plan.search.tries_max)
-        tried = yield from searching(search, partial(_at, plan, seats, mode))
-        held[mode] = max((at.rate for at in tried if at.is_sustained), default=0)
-    return held
+        step_at = partial(_at, plan, seats, mode, deadline_s)
+        searches[mode, deadline_s] = yield from searching(search, step_at)
+    return searches
 
 
-def _at(plan: Plan, seats: Seats, mode: str, rate: int, number: int) -> Step[Record]:
-    cell = Cell(ALL, plan.longest_s, "high")
-    words = f"{mode} with a deadline of {plan.longest_s:g} s: does it hold {rate:,}/s?"
+def _at(
+    plan: Plan, seats: Seats, mode: str, deadline_s: float, rate: int, number: int
+) -> Step[Record]:
+    cell = Cell(ALL, deadline_s, "high")
+    words = f"{mode} with a deadline of {deadline_s:g} s: does it hold {rate:,}/s?"
     return Step(words, partial(measured, plan, seats, cell, mode, number, rate, "sustain"))
 
 
@@ -67,9 +76,12 @@ def _compare(plan: Plan, seats: Seats, sustained: float, retries: Retries) -> St
                 yield from with_retry(words, measure, measure, retries)
 
 
-def _with_spare(plan: Plan, seats: Seats, rate: int, retries: Retries) -> Steps[Record]:
+def _with_spare(
+    plan: Plan, seats: Seats, own: Mapping[float, float], retries: Retries
+) -> Steps[Record]:
     for repeat in range(plan.spare_repeats):
         for deadline_s in plan.deadlines_s:
+            rate = round(own[deadline_s] * SPARE_SHARE)
             cell = Cell(ALL, deadline_s, "high")
             words = f"{cell.words}, {rate:,}/s, with spare: {OURS}, {repeat + 1}"
             measure = partial(measured, plan, seats, cell, OURS, repeat, rate, "spare")

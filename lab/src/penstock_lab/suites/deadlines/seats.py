@@ -54,7 +54,7 @@ def measured(
 ) -> Record:
     seat = seats.of(mode)
     warm_up_s = plan.warm_up_s if seat.is_warm else plan.first_warm_up_s
-    measure_s = plan.searched_s if kind == "sustain" else None
+    measure_s = plan.searched_s(cell.deadline_s) if kind == "sustain" else None
     conditions = plan.conditions(mode, cell.deadline_s, cell.traffic, rate, warm_up_s, measure_s)
     return recorded(plan, seat, cell, mode, repeat, conditions, kind)
 

@@ -53,7 +53,9 @@ private[admission] trait AdmittedDelegate
     (own ++ admissionMetrics()).asJava
   }
 
-  override def stop(): Unit = delegate.stop()
+  override def stop(): Unit =
+    try delegate.stop()
+    finally drain()
 
   override def toString: String = delegate.toString
 }
