@@ -1,15 +1,18 @@
 // Scala because: rules of Spark's planner call it on the thread that plans a batch.
 package org.apache.spark.sql.penstock
 
-import scala.util.control.NonFatal
+import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.internal.Logging
 
-import penstock.{PenstockException, ShortText}
+import penstock.{PartFailure, PenstockException, ShortText}
+import penstock.commit.jvm.{JvmPart, JvmResources}
 
 /**
  * An attempt at a plan other than Spark's own. One that fails in a way that nobody thought of must
  * not end a query that runs without it as well; what is refused in a sentence of ours does.
+ *
+ * A log has each reason once, as the next batch fails for the same one.
  */
 object PlanAttempt extends Logging {
   private val ReasonMax = 200
@@ -19,8 +22,28 @@ object PlanAttempt extends Logging {
     try made
     catch {
       case refused: PenstockException => throw refused
-      case NonFatal(e) =>
-        logWarning("a part of a batch is planned in the next safe way", e)
-        otherwise(s"planning it failed: ${ShortText.of(e.toString, ReasonMax)}")
+      case PartFailure(e) =>
+        note("a part of a batch is planned in the next safe way", e)
+        otherwise(s"planning it failed: ${reasonOf(e)}")
     }
+
+  /** Logs what failed, unless the log has it. */
+  private[penstock] def note(consequence: String, failure: Throwable): Unit =
+    if (PlanFailures.here.isNew(reasonOf(failure))) logWarning(consequence, failure)
+
+  private def reasonOf(failure: Throwable): String = ShortText.of(failure.toString, ReasonMax)
+}
+
+/** The reasons that the log of this JVM has; of many the first ones. */
+private[penstock] final class PlanFailures extends JvmPart {
+  private val said = ConcurrentHashMap.newKeySet[String]()
+
+  def isNew(reason: String): Boolean = said.size < PlanFailures.SaidMax && said.add(reason)
+}
+
+private[penstock] object PlanFailures {
+  private val SaidMax = 100
+
+  /** Those of this JVM. */
+  def here: PlanFailures = JvmResources.here.parts.of(classOf[PlanFailures])(new PlanFailures)
 }
