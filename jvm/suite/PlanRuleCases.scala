@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.{FilterExec, SparkPlan}
 import org.apache.spark.sql.execution.joins.BroadcastRows
 import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.penstock.{PlanAttempt, PlanFailures}
+import org.apache.spark.sql.penstock.{PlanAttempt, ReasonSet}
 import org.apache.spark.sql.penstock.eviction.EvictionRule
 import org.apache.spark.sql.penstock.windows.PaneRule
 
@@ -59,9 +59,9 @@ object PlanRuleCases extends Cases {
   }
 
   check("a_log_has_a_reason_once", once) { _ =>
-    val failures = new PlanFailures
-    equal("at first and again", Seq.fill(2)(failures.isNew("a reason")), Seq(true, false))
-    equal("of many", (1 to 500).count(number => failures.isNew(s"reason $number")), 99)
+    val said = new ReasonSet
+    equal("at first and again", Seq.fill(2)(said.isNew("a reason")), Seq(true, false))
+    equal("of many", (1 to 500).count(number => said.isNew(s"reason $number")), 99)
   }
 
   check("the_text_of_an_operation_is_cut_between_characters", once) { _ =>

@@ -6,7 +6,6 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.internal.Logging
 
 import penstock.{PartFailure, PenstockException, ShortText}
-import penstock.commit.jvm.{JvmPart, JvmResources}
 
 /**
  * An attempt at a plan other than Spark's own. One that fails in a way that nobody thought of must
@@ -16,6 +15,7 @@ import penstock.commit.jvm.{JvmPart, JvmResources}
  */
 object PlanAttempt extends Logging {
   private val ReasonMax = 200
+  private val said = new ReasonSet
 
   /** What is made; where that fails, what is made `otherwise` of the reason. */
   def of[A](made: => A)(otherwise: String => A): A =
@@ -29,21 +29,18 @@ object PlanAttempt extends Logging {
 
   /** Logs what failed, unless the log has it. */
   private[penstock] def note(consequence: String, failure: Throwable): Unit =
-    if (PlanFailures.here.isNew(reasonOf(failure))) logWarning(consequence, failure)
+    if (said.isNew(reasonOf(failure))) logWarning(consequence, failure)
 
   private def reasonOf(failure: Throwable): String = ShortText.of(failure.toString, ReasonMax)
 }
 
-/** The reasons that the log of this JVM has; of many the first ones. */
-private[penstock] final class PlanFailures extends JvmPart {
+/** The reasons that a log has; of many the first ones. */
+private[penstock] final class ReasonSet {
   private val said = ConcurrentHashMap.newKeySet[String]()
 
-  def isNew(reason: String): Boolean = said.size < PlanFailures.SaidMax && said.add(reason)
+  def isNew(reason: String): Boolean = said.size < ReasonSet.SizeMax && said.add(reason)
 }
 
-private[penstock] object PlanFailures {
-  private val SaidMax = 100
-
-  /** Those of this JVM. */
-  def here: PlanFailures = JvmResources.here.parts.of(classOf[PlanFailures])(new PlanFailures)
+private object ReasonSet {
+  val SizeMax = 100
 }
