@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.{FilterExec, SparkPlan}
 import org.apache.spark.sql.execution.joins.BroadcastRows
 import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.penstock.PlanAttempt
+import org.apache.spark.sql.penstock.{PlanAttempt, ReasonSet}
 import org.apache.spark.sql.penstock.eviction.EvictionRule
 import org.apache.spark.sql.penstock.windows.PaneRule
 
@@ -29,22 +29,39 @@ object PlanRuleCases extends Cases {
     override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): SparkPlan = this
   }
 
+  /** A node whose children another release of Spark names otherwise. */
+  private final case class Renamed() extends SparkPlan {
+    override def children: Seq[SparkPlan] = throw new NoSuchMethodError("planned by the case")
+    override def output: Seq[Attribute] = Nil
+    override protected def doExecute(): RDD[InternalRow] = throw new UnsupportedOperationException
+    override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): SparkPlan = this
+  }
+
   check("a_rule_that_fails_leaves_the_plan_as_it_is", once) { _ =>
-    val plan = Unreadable()
-    holds("panes leave it to Spark")(PaneRule(plan) eq plan)
-    holds("eviction leaves it to Spark")(EvictionRule(plan) eq plan)
-    val conf = SQLConf.get
-    conf.setConfString(Keys.Devices.name, Keys.CpuDevices)
-    try holds("devices leave it to panes")(DeviceRule(plan) eq plan)
-    finally conf.unsetConf(Keys.Devices.name)
+    Seq(Unreadable(), Renamed()).foreach { plan =>
+      holds(s"panes leave ${plan.nodeName} to Spark")(PaneRule(plan) eq plan)
+      holds(s"eviction leaves ${plan.nodeName} to Spark")(EvictionRule(plan) eq plan)
+      val conf = SQLConf.get
+      conf.setConfString(Keys.Devices.name, Keys.CpuDevices)
+      try holds(s"devices leave ${plan.nodeName} to panes")(DeviceRule(plan) eq plan)
+      finally conf.unsetConf(Keys.Devices.name)
+    }
   }
 
   check("what_fails_is_a_reason_and_what_is_refused_in_a_sentence_of_ours_ends_the_query", once) { _ =>
     val reason = PlanAttempt.of[String](throw new MatchError("a node"))(identity)
     equal("the reason", reason.takeWhile(_ != '('), "planning it failed: scala.MatchError: a node ")
+    val lacking = PlanAttempt.of[String](throw new NoSuchMethodError("of another release"))(identity)
+    equal("a method that is gone", lacking, "planning it failed: java.lang.NoSuchMethodError: of another release")
     fails("a refusal", "set it otherwise") {
       PlanAttempt.of[String](throw new BadCall("bad_setting", "set it otherwise"))(identity)
     }
+  }
+
+  check("a_log_has_a_reason_once", once) { _ =>
+    val said = new ReasonSet
+    equal("at first and again", Seq.fill(2)(said.isNew("a reason")), Seq(true, false))
+    equal("of many", (1 to 500).count(number => said.isNew(s"reason $number")), 99)
   }
 
   check("the_text_of_an_operation_is_cut_between_characters", once) { _ =>

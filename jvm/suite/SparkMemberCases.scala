@@ -40,7 +40,18 @@ object SparkMemberCases extends Cases {
     waiting.join()
   }
 
-  check("what_only_saves_time_is_named_where_it_is_missing_and_nothing_is_refused", once) { _ =>
+  /** A source of files that deletes what it has read, or does not. */
+  final class Files(cleaner: Option[String]) { def has: Option[String] = cleaner }
+
+  check("a_source_whose_cleaner_cannot_be_seen_is_taken_to_delete", once) { _ =>
+    val cleanerOf = new SparkField[Files, Option[_]](classOf[Files], "cleaner", classOf[Option[_]])
+    val moved = new SparkField[Files, Option[_]](classOf[Files], "moved", classOf[Option[_]])
+    equal("it deletes", RunningQuery.isCleaning(new Files(Some("delete")), cleanerOf), true)
+    equal("it does not", RunningQuery.isCleaning(new Files(None), cleanerOf), false)
+    equal("nobody knows", RunningQuery.isCleaning(new Files(None), moved), true)
+  }
+
+  check("what_a_query_can_do_without_is_named_where_it_is_missing_and_nothing_is_refused", once) { _ =>
     val moved = new SparkField[RocksDB, AnyRef](classOf[RocksDB], "moved", classOf[AnyRef])
     val sentences = SparkMembers.missingOf(Seq(moved -> "it takes longer", lockOf -> "nothing is lost"))
     equal("sentences", sentences.size, 1)

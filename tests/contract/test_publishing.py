@@ -14,6 +14,7 @@ from penstock.log.backends.jetstream import publisher
 from penstock.log.backends.jetstream.in_flight import Waiting
 from penstock.log.backends.jetstream.log import JetStreamLog
 from penstock.log.backends.jetstream.publisher import Publisher
+from penstock.log.backends.jetstream.replay import Outcome
 from penstock.settings.server import Settings
 from penstock.testing.nats_servers import NatsServers
 from support.log.drafts import draft, files, make, mark, pending, rows, stamp, take
@@ -92,3 +93,39 @@ def test_appends_of_a_batch_are_under_way_at_once_and_its_marker_after_them(
     assert {each.start for each in given} == {None}
     log.run(mark(*given[2].answer, attempt=1, files={"state/1": given[3].answer[0]}))
     log.close()
+
+
+def test_the_next_append_of_a_batch_is_in_the_stream_before_this_one_is_answered(
+    nats: NatsServers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JetStream has both, and no answer has come: a query's appends do not wait for each other. The
+    marker does, as it names the places that their answers give."""
+    answering, settle = threading.Event(), Publisher.settle
+    answering.set()
+
+    def answer_later(self: Publisher, outcomes: list[Outcome]) -> None:
+        answering.wait()
+        settle(self, outcomes)
+
+    monkeypatch.setattr(Publisher, "settle", answer_later)
+    log = JetStreamLog.open(tmp_path, log_address(f"{nats.url}/next-before-answer"))
+    try:
+        log.run(make())
+        log.run(take())
+        answering.clear()
+        (first,) = log.submit_early([pending(draft(0, 0), by=stamp(attempt=0))])
+        (second,) = log.submit_early([pending(draft(0, 1), by=stamp(attempt=1))])
+
+        def are_taken() -> bool:
+            published = log._publisher._under_way.values()
+            return len(published) == 2 and not any(waiting.unacked for waiting in published)
+
+        wait_until("JetStream has taken both", are_taken)
+        assert not first.done()
+        assert not second.done()
+        answering.set()
+        places = [*first.result(60).answer, *second.result(60).answer]
+        assert log.run(mark(places[1], attempt=1)) > max(places)
+    finally:
+        answering.set()
+        log.close()

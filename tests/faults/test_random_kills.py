@@ -9,21 +9,18 @@ from pathlib import Path
 from support.servers.processes import DriverProcess, ServerProcess
 from support.spark.exactly_once import Feeder, check
 from support.spark.kill_driver import finish, marked_all, wait_for_commits, wait_for_queries
+from support.spark.mechanisms_off import EARLY_ANSWERS, PLAIN_BATCHES
 
 SEED = 20261115
 KILLS = 10
 SWITCHED: tuple[dict[str, str], ...] = (
     {},
     {"spark.penstock.batch.switches": "false"},
+    EARLY_ANSWERS,
+    {"spark.penstock.inline.bytes": "0"},
+    PLAIN_BATCHES,
     {"spark.penstock.batch.hadoopConf": "spark"},
-    {"spark.penstock.commit.earlyAnswers": "true"},
-    {
-        "spark.penstock.batch.switches": "false",
-        "spark.penstock.batch.hadoopConf": "spark",
-        "spark.penstock.batch.watermark": "spark",
-        "spark.penstock.eviction": "spark",
-        "spark.penstock.windows": "spark",
-    },
+    {**PLAIN_BATCHES, **EARLY_ANSWERS},
 )
 """Settings of the runs in turn: what one with some of them leaves, one with others goes on from."""
 

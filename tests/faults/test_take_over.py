@@ -7,22 +7,22 @@ from pathlib import Path
 
 from support.servers.processes import wait_until
 from support.spark.take_over.job import CLEANED, NO_DATA, SKIPPING, VARIANTS
-from support.spark.take_over.run import TakenOver
-from support.spark.three_queries.expected import windows_closed_by
+from support.spark.take_over.run import TakenOver, closed_by
 from support.spark.three_queries.run import START_S, latest
 
 FIRST_MODES = dict(zip(VARIANTS, ("full", "asyncckpt", "sync") * 2, strict=True))
 OTHER_MODES = dict(zip(VARIANTS, ("sync", "full", "asyncckpt") * 2, strict=True))
 EVICTION = {"spark.penstock.eviction": "spark"}
 WATERMARK = {"spark.penstock.batch.watermark": "spark"}
+PANES = {"spark.penstock.windows": "spark"}
 # Of each query in the first run, and of the next one in the second.
 SWITCHED: tuple[dict[str, str], ...] = (
     EVICTION,
-    WATERMARK,
+    {**WATERMARK, **PANES},
     {},
-    {**EVICTION, **WATERMARK},
+    {**EVICTION, **WATERMARK, **PANES},
     EVICTION,
-    {},
+    PANES,
 )
 FIRST_SETTINGS = dict(zip(VARIANTS, SWITCHED, strict=True))
 OTHER_SETTINGS = dict(zip(VARIANTS, (*SWITCHED[1:], SWITCHED[0]), strict=True))
@@ -70,7 +70,7 @@ def test_a_checkpoint_of_spark_alone_is_taken_over_and_given_back(tmp_path: Path
         assert [tuple(row) for row in answers["state"][name]] == job.open_windows(files), name
         assert answers["about"][name] == [["stateStoreSave", 2, files - 1]], name
         output = [tuple(row) for row in answers["output"][name]]
-        assert output == windows_closed_by(everything, everything), name
+        assert output == closed_by(everything, everything), name
 
 
 def test_of_two_drivers_on_one_checkpoint_the_one_that_was_outrun_stops(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_of_two_drivers_on_one_checkpoint_the_one_that_was_outrun_stops(tmp_path
         done = {name: (latest(job.checkpoint(name), "commits"), job.seen(name)) for name in names}
         for last, seen in done.values():
             assert last == seen.batch == files - 1
-            assert seen.rows == windows_closed_by(job.rows(files), job.rows(files))
+            assert seen.rows == closed_by(job.rows(files), job.rows(files))
         # What they would have collided over is gone by then, as Spark deletes what is old.
         for name in names:
             for old in range(held, files - 1):

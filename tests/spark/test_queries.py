@@ -19,9 +19,11 @@ from penstock_lab.workloads.replay import data_folder, missing, samples_folder
 from support.servers.processes import QUICK_START
 from support.servers.redis_server import RedisServer
 from support.sources import ROOT
+from support.spark.mechanisms_off import EARLY_ANSWERS, PLAIN_BATCHES
 from support.tried_queries import Done, assert_right, tried
 
-OTHERS = Size(20, 5_000, QUICK_START)
+# What the first driver leaves with our mechanisms, the second one goes on from without them.
+OTHERS = Size(20, 5_000, QUICK_START, {**QUICK_START, **PLAIN_BATCHES, **EARLY_ANSWERS})
 RECORDED = ("lr_join_30_5", "lr_speed_30_10", "lr_count_20_5", "cm_category_60_10", "cm_job_60_5")
 
 

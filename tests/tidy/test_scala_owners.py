@@ -10,7 +10,8 @@ from support.sources import ROOT, lines_of, scala_files
 
 OWNERS = {
     "JvmResources.opened": "the owner itself, closed with the application",
-    "TaskStart.startedNs": "of one thread, set anew by each of its tasks",
+    "PlanAttempt.said": "of the log of the JVM, whichever application writes it",
+    "TaskStart.started": "of one thread, set anew by each of its tasks",
     "Scans.underWay": "of one thread, as Spark's calls on it are",
     "DelayedFileSystem.depth": "of one thread, and of tests",
 }

@@ -79,12 +79,33 @@ class Task(msgspec.Struct, frozen=True):
     stage: int
     launched_ms: float
     finished_ms: float
+    began_ms: float | None = None
+    ended_ms: float | None = None
+    """When its executor had it, and when its result was made. Not known of other machines, whose
+    clocks differ."""
     deserialise_ms: float = 0
     run_ms: float = 0
     result_ms: float = 0
     shuffle_write_ns: float = 0
     shuffle_wait_ms: float = 0
     metrics: dict[str, float] = {}
+
+    @property
+    def hand_over_ms(self) -> float:
+        """From the scheduler to the executor."""
+        return 0.0 if self.began_ms is None else max(0.0, self.began_ms - self.launched_ms)
+
+    @property
+    def report_ms(self) -> float:
+        """From the executor to the driver, until the scheduler has taken the result."""
+        return 0.0 if self.ended_ms is None else max(0.0, self.finished_ms - self.ended_ms)
+
+    @property
+    def launch_ms(self) -> float:
+        """The rest of the attempt. Some of its plan was read before it began, and is in the
+        time of its handing over as well: as much of it as can be is taken off only once."""
+        measured_ms = self.run_ms + self.result_ms + max(self.deserialise_ms, self.hand_over_ms)
+        return max(0.0, self.finished_ms - self.launched_ms - measured_ms - self.report_ms)
 
 
 class BatchRecord(msgspec.Struct, frozen=True):
@@ -115,8 +136,9 @@ class BatchSteps(msgspec.Struct, frozen=True):
     or asks for the first row that it writes there; `read`: from there to the source's end; `rows`:
     to the last row that it writes; `sink`: of encoding and appending. The others are parts of these
     and overlap: `state updates` are as Spark measures them, with the rows that were read for them
-    and the `shuffle wait`. Not measured, but left over: `launch`, of attempts before and after
-    their run, and `unmeasured`, of their run."""
+    and the `shuffle wait`. Of attempts around their run there are `hand over` and `report`, where
+    the driver is in the JVM of its tasks. Not measured, but left over: `launch`, of what is around
+    the run, and `unmeasured`, of the run."""
     counters: dict[str, float]
     unmeasured_ms: float
     """What no timer covers of `trigger_ms`: `other`, and of `tasks` the share that is left in
@@ -253,11 +275,12 @@ def _task_ms(record: BatchRecord) -> dict[str, float]:
         sum(task.deserialise_ms for task in tasks),
         sum(task.result_ms for task in tasks),
     )
-    attempt_ms = sum(task.finished_ms - task.launched_ms for task in tasks)
     timed = [_timed_ms(record, stage) for stage in sorted({task.stage for task in tasks})]
     timed_ms = sum(sum(steps.values()) for steps in timed)
     return {
-        "launch": max(0.0, attempt_ms - run_ms - deserialise_ms - result_ms),
+        "hand over": sum(task.hand_over_ms for task in tasks),
+        "report": sum(task.report_ms for task in tasks),
+        "launch": sum(task.launch_ms for task in tasks),
         "deserialise": deserialise_ms,
         **{step: sum(steps.get(step, 0.0) for steps in timed) for step in ("open", "read", "rows")},
         "fetch": _metric_sum(tasks, FETCH) / NS_IN_MS,

@@ -21,6 +21,7 @@ from penstock_lab.suites.commit.cells import (
     Group,
     about_s,
 )
+from penstock_lab.suites.commit.cells import SYSTEMS as COMMIT_SYSTEMS
 from penstock_lab.suites.commit.plans import plan_of
 from penstock_lab.suites.commit.runs import conf_of
 
@@ -108,6 +109,12 @@ def test_a_replicated_log_is_compared_at_one_cell_of_a_quick_run() -> None:
     assert cells_of(full.groups, REPLICATED) == {cell for cell in hurried if cell.has_changelog}
 
 
+def test_the_plug_in_alone_is_compared_at_one_cell_of_a_quick_run() -> None:
+    plan = plan_of(quick=True)
+    assert {cell.name for cell in cells_of(plan.groups, "plug-in")} == {"lr_join_30_1.local.0s.on"}
+    assert cells_of(plan.groups, "tuned-files") == cells_of(plan.groups, "plug-in")
+
+
 def test_without_log_servers_the_replicated_log_is_left_out_and_named() -> None:
     plan = plan_of(quick=True, has_log_servers=False)
     assert REPLICATED not in plan.systems
@@ -128,16 +135,15 @@ def test_a_warm_up_by_batches_takes_as_long_as_they_do_within_its_bounds() -> No
 def test_a_quick_run_has_every_store_and_system_on_the_log_and_says_what_it_leaves_out() -> None:
     plan = plan_of(quick=True)
     assert {cell.store for cell in cells(plan.groups)} == set(STORES)
-    assert plan.systems == (
-        *("default", "zstream", "tuned", FILES, "asyncckpt", "full", REPLICATED),
-    )
+    assert plan.systems == tuple(name for name in COMMIT_SYSTEMS if name != "zstream")
+    assert all(cell.is_back_to_back for cell in cells(plan.groups))
     assert plan.repeats >= 3
     assert plan.growth is not None
     assert plan.growth.batches_min == 100
     assert [name for name, _ in plan.growth.each] == ["full"]
-    assert plan.sustain is not None
-    assert all(any(name in words for words in plan.left_out) for name in ON_FILES)
-    assert plan.minutes < 24.5
+    assert plan.sustain is None
+    assert any("zstream" in words for words in plan.left_out)
+    assert plan.minutes < 20
 
 
 def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() -> None:

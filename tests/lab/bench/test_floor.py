@@ -12,13 +12,16 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.errors import BadCall, Bug, TryAgain
+from penstock.settings.plugin import BATCH_SWITCHES
+from penstock.settings.switches import SWITCHES, switches_for
+from penstock.spark.spark_conf import makes_switches
 from penstock_lab.cli.bench import bench
 from penstock_lab.experiment import worker
 from penstock_lab.experiment.phases import Batch
 from penstock_lab.experiment.run import Trial
 from penstock_lab.experiment.worker import Job, ask
 from penstock_lab.measure import log_floor, micro_batches
-from penstock_lab.measure.mechanisms import MECHANISMS
+from penstock_lab.measure.mechanisms import MECHANISMS, OF_A_QUERY, session_conf_without
 from penstock_lab.suites import floor
 from penstock_lab.suites.floor.cells import FULL, Size, plan_of
 from penstock_lab.suites.floor.figures import figures, phases
@@ -101,6 +104,34 @@ def test_runs_without_a_mechanism_take_turns_and_share_a_process_where_they_can(
         ("lr_join", "panes", "inline", "penstock"),
     ]
     assert len(steps_told) == size.steps == 4
+
+
+def test_each_switch_is_left_out_alone_and_in_a_process_of_its_own_where_spark_needs_one() -> None:
+    size = plan_of(queries=("lr_join",), without=("spark.sql.ui.explainMode", "each-switch"))
+    assert size.without[0] == "spark.sql.ui.explainMode"
+    assert set(size.without) == {switch.name for switch in SWITCHES}
+    assert len(size.without) == len(SWITCHES)
+    shared, *apart = size.sessions
+    assert shared == (
+        "penstock",
+        "spark.sql.ui.explainMode",
+        "spark.sql.streaming.join.stateFormatVersion",
+        "spark.sql.streaming.stateStore.commitValidation.enabled",
+    )
+    assert set(apart) == {(name,) for name in size.without if name not in shared}
+
+
+@pytest.mark.parametrize(
+    "name", [switch.name for switch in SWITCHES if switch.name not in OF_A_QUERY]
+)
+def test_a_session_without_one_switch_makes_every_other(name: str) -> None:
+    conf = {**micro_batches.CONF, **session_conf_without(name)}
+    made = {"is_local": True, "starts_jvm": True, "has_our_commit": True}
+    whole = micro_batches.CONF | switches_for(micro_batches.CONF, **made, environ={})
+    is_made = makes_switches(conf)
+    less = conf | (switches_for(conf, **made, environ={}) if is_made else {})
+    less.pop(BATCH_SWITCHES.name, None)
+    assert {key for key in whole | less if whole.get(key) != less.get(key)} == {name}
 
 
 def test_what_a_mechanism_gives_is_taken_within_each_repeat() -> None:

@@ -74,6 +74,8 @@ def test_the_steps_of_the_stream_s_thread_add_up_to_the_whole_batch() -> None:
 
 def test_the_time_of_tasks_is_split_by_what_spark_and_we_measure_in_them() -> None:
     assert steps_of().task_ms == {
+        "hand over": 0,
+        "report": 0,
         "launch": (24 - 22) + (42 - 40),
         "deserialise": 7,
         # Spark counts reading the plan as deserialising.
@@ -98,6 +100,25 @@ def test_what_was_not_measured_is_not_explained_in_jobs_and_in_tasks() -> None:
     left_in_tasks = (4 + 4 + 4.5) / (24 + 42)
     assert steps.unmeasured_ms == pytest.approx(12 + left_in_tasks * 66)
     assert steps.explained == pytest.approx(1 - steps.unmeasured_ms / 130)
+
+
+def test_the_way_of_a_task_to_its_executor_and_back_is_measured_where_both_ends_are_stamped() -> (
+    None
+):
+    #  launched 0   began 3 (1 of 4 reading the plan before it)   ended 38   finished 40
+    #  3 + 4 reading the plan + 30 run + 1 result + 2 back = 40, less what is in two of them
+    (known,) = _with_stamps(began_ms=BEGIN_MS + 3, ended_ms=BEGIN_MS + 38)
+    assert (known.task_ms["hand over"], known.task_ms["report"]) == (3, 2)
+    assert known.task_ms["launch"] == 40 - 2 - 30 - 1 - 4
+    (unknown,) = _with_stamps()
+    assert unknown.task_ms["launch"] == 40 - 30 - 1 - 4
+    assert known.explained > unknown.explained
+
+
+def _with_stamps(**stamps: float) -> list[BatchSteps]:
+    times = {"deserialise_ms": 4, "run_ms": 30, "result_ms": 1}
+    task = {"stage": 0, "launched_ms": BEGIN_MS, "finished_ms": BEGIN_MS + 40, **times, **stamps}
+    return ledgers(msgspec.json.encode([{**RECORD, "tasks": [task]}]))
 
 
 @pytest.mark.parametrize(

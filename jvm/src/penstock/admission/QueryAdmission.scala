@@ -64,7 +64,35 @@ private[admission] final class QueryAdmission(
   private def prefetched: Map[String, String] = RunningQuery.streamThread
     .fold(Map.empty[String, String]) { case (_, run) => JvmResources.here.activeCandidates.metrics(run) }
 
+  /**
+   * Whoever waits for all data to be processed waits for it to be visible, so that nothing at all is
+   * said once all is committed. Data that come before that are cut at once. Withheld data do not end
+   * such a wait, so that they need not wait for the commit.
+   */
   private def ask(): Round = {
+    var asked = askOnce()
+    while (asked.lacking.isDefined && QueryRuns.here.isCommitting)
+      asked = asked.lacking.filter(mayHaveMore).fold(asked)(_ => askOnce())
+    asked
+  }
+
+  /**
+   * Waits until all is committed, or the inputs may have data; whether they may. The look is none at
+   * what a batch could take: it is given up when the commit is first, which a cut must not be.
+   */
+  private def mayHaveMore(inputs: Seq[BatchInput]): Boolean = inputs match {
+    case (first: LogInput) +: others if !isAvailableNow && others.forall(_.isInstanceOf[LogInput]) =>
+      val beside = others.collect { case log: LogInput => (log.stream, log.after) }
+      val look = AdmissionRequest(
+        None, None, first.stream, first.number, first.after, None, None, None, beside, HoldMs,
+        InlineRequest(0, 0))
+      QueryRuns.here.answerBeforeCommit(gateway.queries.admit(look)).isDefined
+    case _ =>
+      QueryRuns.here.awaitCommitted()
+      false
+  }
+
+  private def askOnce(): Round = {
     val isFirst = noteBatchBefore()
     val starts = StreamThread.startsOf(query)
     val inputs = sources.map(source => source.lookFrom(starts.get(source)))
@@ -91,8 +119,8 @@ private[admission] final class QueryAdmission(
       log.foreach(_.confirmed())
       reports.delivered(telling, answer.server)
       notes.delivered(newNotes, answer.server)
-      took(inputs, answer)
-      Round(Some(answer), sources.toSet)
+      val isLacking = took(inputs, answer)
+      Round(Some(answer), sources.toSet, Option.when(isLacking)(inputs))
     } catch {
       // What a source does about rows that are gone, it does when it asks by itself.
       case e: BadCall if RowsGone(e.code) =>
@@ -107,7 +135,8 @@ private[admission] final class QueryAdmission(
   /** The run's task log, if the server that is asked has it. */
   private def logHere: Option[TaskLog] = QueryRuns.here.logOfThisThread.filter(_.isAt(gateway.url))
 
-  private def took(inputs: Seq[BatchInput], answer: BatchAdmission): Unit = {
+  /** Whether there is nothing at all, and somebody waits for all to be processed. */
+  private def took(inputs: Seq[BatchInput], answer: BatchAdmission): Boolean = {
     QueryRuns.here.check()
     tellJobs(query, answer.deadlineMs, answer.leftMs.filter(_ => answer.cut.isDefined), answer.weight, clock)
     outcomes.answered(answer)
@@ -117,11 +146,9 @@ private[admission] final class QueryAdmission(
     }
     if (answer.cut.isDefined) {
       backlogs = parts.map { case (source, input, share) => source -> Outcomes.backlog(input, share) }.toMap
-    } else if (isAwaited && parts.forall { case (_, input, share) => isNothing(input, share) }) {
-      // Whoever waits for all data to be processed waits for it to be visible; withheld data do
-      // not end such a wait, so that they need not wait for the commit.
-      QueryRuns.here.awaitCommitted()
     }
+    answer.cut.isEmpty && isAwaited &&
+      parts.forall { case (_, input, share) => isNothing(input, share) }
   }
 
   /** Remembers the batch that ran since the last question; whether there is one. */
@@ -147,8 +174,14 @@ object QueryAdmission extends Logging {
 
   private val RowsGone = Set("trimmed", "position_past_end", "unknown_stream")
 
-  /** One turn of Spark through the sources: the answer, and who has not had his part of it. */
-  private final case class Round(answer: Option[BatchAdmission], due: Set[AdmittedSource])
+  /**
+   * One turn of Spark through the sources: the answer, and who has not had his part of it; `lacking`
+   * are the inputs where they have nothing for somebody who waits for all of it.
+   */
+  private final case class Round(
+      answer: Option[BatchAdmission],
+      due: Set[AdmittedSource],
+      lacking: Option[Seq[BatchInput]] = None)
 
   /** The admission of the query whose stream thread is calling; None where it has no terms. */
   private[admission] def of(source: SparkDataStream with AdmittedSource): Option[QueryAdmission] =

@@ -27,7 +27,7 @@ import penstock.wire.Json
  * tasks with their times, and what the JVM has counted meanwhile. What a batch spent its time on is
  * made of these records by `penstock.observe`, in Python.
  */
-final class BatchRecords(requests: RequestTotals) extends SparkListener {
+final class BatchRecords(requests: RequestTotals, stamps: TaskStamps) extends SparkListener {
   import BatchRecords._
 
   private val byQuery = mutable.Map.empty[String, mutable.LinkedHashMap[Long, Batch]]
@@ -68,9 +68,10 @@ final class BatchRecords(requests: RequestTotals) extends SparkListener {
   }
 
   override def onTaskEnd(ended: SparkListenerTaskEnd): Unit = synchronized {
+    val stamp = stamps.take(ended.taskInfo.taskId)
     stages.get(ended.stageId).foreach { batch =>
       noteScan(batch, ended)
-      batch.tasks += taskJson(ended.stageId, ended.taskInfo, Option(ended.taskMetrics))
+      batch.tasks += taskJson(ended.stageId, ended.taskInfo, Option(ended.taskMetrics), stamp)
       if (!ended.taskInfo.successful) batch.hasFailedAttempts = true
       for (run <- batch.run; measured <- Option(ended.taskMetrics)) {
         shuffleBytesByRun(run) += measured.shuffleWriteMetrics.bytesWritten
@@ -268,12 +269,15 @@ private object BatchRecords {
   def taskJson(
       stage: Int,
       info: TaskInfo,
-      metrics: Option[org.apache.spark.executor.TaskMetrics]): ObjectNode = {
+      metrics: Option[org.apache.spark.executor.TaskMetrics],
+      stamp: Option[TaskStamp]): ObjectNode = {
     val task = Json
       .createObjectNode()
       .put("stage", stage)
       .put("launched_ms", info.launchTime)
       .put("finished_ms", info.finishTime)
+    for (stamped <- stamp; endedMs <- stamped.endedMs)
+      task.put("began_ms", stamped.beganMs).put("ended_ms", endedMs)
     metrics.foreach { measured =>
       task
         .put("deserialise_ms", measured.executorDeserializeTime)

@@ -42,12 +42,17 @@ object SourceTime {
 
 /** The start of the task that the calling thread is at. */
 object TaskStart {
-  private val startedNs = new ThreadLocal[Option[Long]] {
-    override def initialValue(): Option[Long] = None
+  private val started = new ThreadLocal[Option[Started]] {
+    override def initialValue(): Option[Started] = None
   }
 
-  def begin(nowNs: Long): Unit = startedNs.set(Some(nowNs))
+  def begin(nowNs: Long, stamp: Option[TaskStamp]): Unit = started.set(Some(Started(nowNs, stamp)))
 
   /** 0 where the thread is at no task. */
-  def sinceNs(nowNs: Long): Long = startedNs.get().fold(0L)(nowNs - _)
+  def sinceNs(nowNs: Long): Long = started.get().fold(0L)(nowNs - _.atNs)
+
+  /** That of the task, if tasks are stamped here. */
+  def stamp: Option[TaskStamp] = started.get().flatMap(_.stamp)
+
+  private final case class Started(atNs: Long, stamp: Option[TaskStamp])
 }

@@ -77,8 +77,11 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin with Logging {
    * stores are done by then: what was asked for first is called last.
    */
   override def onTaskStart(): Unit = {
-    TaskStart.begin(Clock.System.nanos)
-    if (!Writer.isDriver) {
+    val isDriver = Writer.isDriver
+    val task = Option(TaskContext.get()).filter(_ => isDriver)
+    val stamp = task.flatMap(context => JvmResources.here.taskStamps.began(context.taskAttemptId()))
+    TaskStart.begin(Clock.System.nanos, stamp)
+    if (!isDriver) {
       for {
         context <- Option(TaskContext.get())
         run <- Option(context.getLocalProperty(RunKey))
@@ -89,6 +92,9 @@ private[penstock] final class ExecutorPart extends ExecutorPlugin with Logging {
       }
     }
   }
+
+  /** Called on the same thread when the task's result is made, before the driver is told of it. */
+  override def onTaskSucceeded(): Unit = TaskStart.stamp.foreach(JvmResources.here.taskStamps.ended)
 
   private def drain(resources: JvmResources): Unit = {
     val end = resources.clock.deadline(DrainMs)

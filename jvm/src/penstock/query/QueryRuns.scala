@@ -1,9 +1,10 @@
 // Scala because: Spark makes source, sink and file manager apart, and they find each other here.
 package penstock.query
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap}
 
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.penstock.RunningQuery
@@ -67,6 +68,32 @@ final class QueryRuns private extends JvmPart {
 
   /** Returns when everything the calling query has computed is committed. */
   def awaitCommitted(): Unit = ofThisThread.flatMap(_.queue).foreach(_.awaitAllCommitted())
+
+  /** Whether something that the calling query has computed is not committed yet. */
+  def isCommitting: Boolean = ofThisThread.flatMap(_.queue).exists(!_.isCommitted)
+
+  /**
+   * The answer to a question, if it is there before everything that the calling query has computed is
+   * committed. It is asked on another thread, which is interrupted once the answer comes too late.
+   */
+  def answerBeforeCommit[A](ask: => A): Option[A] =
+    ofThisThread.flatMap(_.queue).flatMap { queue =>
+      val answer = new CompletableFuture[Try[A]]
+      val asking = new Thread(
+        // Interrupted, it is one that nobody waits for any more.
+        () =>
+          try { answer.complete(Try(ask)); queue.changed() }
+          catch { case _: InterruptedException => },
+        "penstock-ask")
+      asking.setDaemon(true)
+      asking.start()
+      val isThere =
+        try {
+          queue.awaitAllCommitted(answer.isDone)
+          answer.isDone
+        } finally asking.interrupt()
+      Option.when(isThere)(answer.join().get)
+    }
 
   /** Returns when what the calling query has computed is in its checkpoint, or time is up. */
   def drain(): Unit = ofThisThread.flatMap(_.queue).foreach(_.drain(DrainMs))

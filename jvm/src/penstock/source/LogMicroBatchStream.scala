@@ -147,14 +147,31 @@ final class LogMicroBatchStream(
       others = others.getOrElse(Nil),
       waitMs = if (others.isDefined) Polling.HoldMs else 0,
       inline = inline)
-    val answer = admit(ask)
+    val first = admit(gateway.queries.admit(ask), after)
     run.foreach(_.confirmed())
     QueryRuns.here.check()
-    if (answer.end == after && isAwaited) QueryRuns.here.awaitCommitted()
+    val answer = if (first.end == after && isAwaited) dataOrCommit(ask, first) else first
     polling.answered(after, nothingNew = answer.end == after)
     saw(start, answer)
     Position(info.name, answer.end)
   }
+
+  /**
+   * More data, if they come before all is committed: the next batch computes meanwhile, as it does
+   * where nobody waits. Else the empty answer, once all is committed.
+   */
+  private def dataOrCommit(ask: AdmissionRequest, empty: Admission): Admission = {
+    val held = ask.copy(others = Nil, waitMs = Polling.HoldMs)
+    var answer = empty
+    if (availableNowEnd.isDefined) QueryRuns.here.awaitCommitted()
+    else
+      while (answer.end == ask.after && QueryRuns.here.isCommitting)
+        answer = admit(beforeCommit(held).getOrElse(empty), ask.after)
+    answer
+  }
+
+  private def beforeCommit(held: AdmissionRequest): Option[Admission] =
+    QueryRuns.here.answerBeforeCommit(gateway.queries.admit(held))
 
   /**
    * Whether somebody waits until all data are processed, which is until they are visible. Otherwise
@@ -181,13 +198,13 @@ final class LogMicroBatchStream(
 
   override def toString: String = s"penstock:${info.name}"
 
-  private def admit(ask: AdmissionRequest): Admission =
-    try gateway.queries.admit(ask)
+  private def admit(asked: => Admission, after: Long): Admission =
+    try asked
     catch {
       case e: BadCall if DataLoss.Codes(e.code) && e.code != "unknown_stream" && !options.failOnDataLoss =>
         val now = gateway.streams.describe(info.name, reader)
-        val end = if (ask.after < now.earliest) now.earliest else now.latest
-        logWarning(s"the query cannot go on from position ${ask.after} of stream '${info.name}': " +
+        val end = if (after < now.earliest) now.earliest else now.latest
+        logWarning(s"the query cannot go on from position $after of stream '${info.name}': " +
           s"${e.getMessage}; failOnDataLoss is false, so it goes on from $end")
         Admission(end, now.latest, now.substreams)
       case e: BadCall if DataLoss.Codes(e.code) => throw DataLoss.named(e)

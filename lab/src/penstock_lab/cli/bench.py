@@ -57,7 +57,8 @@ SUITES = {
                 "--without",
                 "without",
                 "Run every query without this mechanism too; may be repeated. There are "
-                "hadoopConf, switches, watermark, eviction, panes, inline, commit.",
+                "hadoopConf, switches, watermark, eviction, panes, inline, commit; a setting of "
+                "Spark's own by its name; and each-switch, which is all of those.",
             ),
             FOLDER,
         ),

@@ -26,7 +26,7 @@ from penstock_lab.experiment.phases import Batch, batch_of, timing
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.measure import micro_batches
 from penstock_lab.measure.feeding import Feed, OneStream, create_outputs
-from penstock_lab.measure.mechanisms import MECHANISMS, OURS, conf_without
+from penstock_lab.measure.mechanisms import query_conf_without, session_conf_without
 from penstock_lab.measure.window_batches import settings
 from penstock_lab.queries import Query
 from penstock_lab.queries.cluster import cm_category
@@ -118,9 +118,7 @@ def main(job: Job) -> dict[str, Any]:
 
 def session_conf(options: Options) -> dict[str, str]:
     """Settings of the session; of mechanisms those that only its JVM can lack."""
-    alone = options.variants[0]
-    is_of_jvm = alone != OURS and MECHANISMS[alone].needs_jvm
-    return {**micro_batches.CONF, **(conf_without(alone) if is_of_jvm else {})}
+    return {**micro_batches.CONF, **session_conf_without(options.variants[0])}
 
 
 class Runs:
@@ -138,8 +136,7 @@ class Runs:
         stage = ablated.query.stages[-1]
         streams = {stage.name: f"{stage.name}_{self._done}"}
         create_outputs(self._client, ablated.query, streams)
-        is_of_jvm = variant != OURS and MECHANISMS[variant].needs_jvm
-        with settings(self._spark, {} if is_of_jvm else conf_without(variant)):
+        with settings(self._spark, query_conf_without(variant)):
             running = queries.start_stage(
                 self._spark,
                 stage,

@@ -63,6 +63,8 @@ class Size(msgspec.Struct, frozen=True):
     events: int
     conf: dict[str, str] = {}
     """Further settings of Spark."""
+    conf_after: dict[str, str] | None = None
+    """Those of the driver that goes on after the kill; None: the same."""
 
     @property
     def before_the_kill(self) -> int:
@@ -167,7 +169,7 @@ class Trial:
         self._feed.append(self.size.before_the_kill)  # 1
         for asked in self.group.asked:
             create_outputs(self.client, asked.query, asked.streams)
-        with self._engine() as engine:
+        with self._engine(self.size.conf) as engine:
             self.ids = self._start(engine)
             self._wait(engine, lambda: all(count > 0 for count in self._told.values()))
             with self._outage:
@@ -191,7 +193,8 @@ class Trial:
         self._server = server_process.start(self._folder / "data", port=port or 0, log=self._log)
 
     def _to_the_end(self) -> None:
-        with self._engine() as engine:
+        after = self.size.conf_after
+        with self._engine(self.size.conf if after is None else after) as engine:
             again = self._start(engine)
             if again != self.ids:
                 raise TryAgain(
@@ -211,9 +214,9 @@ class Trial:
             engine.ask(Stop(), STOP_TIMEOUT_S)
 
     @contextlib.contextmanager
-    def _engine(self) -> Iterator[Engine]:
+    def _engine(self, conf: dict[str, str]) -> Iterator[Engine]:
         log = str(self._folder / "spark.log")
-        engine = self._opening(Setup(SYSTEM, CORES, log, conf=self.size.conf), self._address)
+        engine = self._opening(Setup(SYSTEM, CORES, log, conf=conf), self._address)
         try:
             engine.wait_ready()
             yield engine

@@ -2,53 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from penstock.errors import BadCall
 from penstock.settings import plugin
 from penstock.settings.setting import Setting
+from penstock.settings.switches import COLLECTOR_KEY, SWITCHES, Switch
 
 OURS = "penstock"
 """A run with every mechanism on."""
+EACH_SWITCH = "each-switch"
+"""In place of the names of all settings of Spark's own that our sessions make."""
+JAVAS_COLLECTOR = "-XX:+UseG1GC"
+"""What Java takes by itself on two cores with a heap of this size."""
 
 
 class Mechanism(msgspec.Struct, frozen=True):
-    """One mechanism: the setting that turns it off, and whether only a new JVM takes that."""
+    """One mechanism: the settings that turn it off, and whether only a new JVM takes them."""
 
-    setting: Setting
-    off: str
+    conf: Mapping[str, str]
     needs_jvm: bool = False
 
-    @property
-    def conf(self) -> dict[str, str]:
-        return {self.setting.name: self.off}
+
+def _off(setting: Setting, value: str, *, needs_jvm: bool = False) -> Mechanism:
+    return Mechanism({setting.name: value}, needs_jvm)
 
 
 MECHANISMS: Mapping[str, Mechanism] = {
-    "hadoopConf": Mechanism(plugin.BATCH_HADOOP_CONF, "spark", needs_jvm=True),
-    "switches": Mechanism(plugin.BATCH_SWITCHES, "false", needs_jvm=True),
-    "watermark": Mechanism(plugin.BATCH_WATERMARK, "spark"),
-    "eviction": Mechanism(plugin.EVICTION, "spark"),
-    "panes": Mechanism(plugin.WINDOWS, "spark"),
-    "inline": Mechanism(plugin.INLINE_BYTES, "0"),
-    "commit": Mechanism(plugin.COMMIT_MODE, "sync"),
+    "hadoopConf": _off(plugin.BATCH_HADOOP_CONF, "spark", needs_jvm=True),
+    "switches": _off(plugin.BATCH_SWITCHES, "false", needs_jvm=True),
+    "watermark": _off(plugin.BATCH_WATERMARK, "spark"),
+    "eviction": _off(plugin.EVICTION, "spark"),
+    "panes": _off(plugin.WINDOWS, "spark"),
+    "inline": _off(plugin.INLINE_BYTES, "0"),
+    "commit": _off(plugin.COMMIT_MODE, "sync"),
 }
+
+OF_A_QUERY = frozenset(
+    {
+        "spark.sql.streaming.join.stateFormatVersion",
+        "spark.sql.streaming.stateStore.commitValidation.enabled",
+        "spark.sql.ui.explainMode",
+    }
+)
+"""Switches that Spark reads when a query starts, and not only when a JVM does."""
+
+
+def _without_switch(switch: Switch) -> Mechanism:
+    """Every switch but this one. Where Spark chooses a value by itself, nothing can be set in its
+    place: then the others are made by name."""
+    if switch.name == COLLECTOR_KEY:
+        return Mechanism({switch.name: JAVAS_COLLECTOR}, needs_jvm=True)
+    if switch.spark:
+        return Mechanism({switch.name: switch.spark}, switch.name not in OF_A_QUERY)
+    others = {other.name: other.value for other in SWITCHES if other.name != switch.name}
+    return Mechanism({plugin.BATCH_SWITCHES.name: "false", **others}, needs_jvm=True)
+
+
+SWITCHED: Mapping[str, Mechanism] = {switch.name: _without_switch(switch) for switch in SWITCHES}
+"""The same for each setting of Spark's own, by its name in Spark."""
 
 
 def mechanism_of(name: str) -> Mechanism:
-    if name not in MECHANISMS:
+    mechanism = MECHANISMS.get(name) or SWITCHED.get(name)
+    if mechanism is None:
         raise BadCall(
-            f"there is no mechanism {name!r} to leave out; there is {', '.join(MECHANISMS)}",
+            f"there is no mechanism {name!r} to leave out; there is "
+            f"{', '.join((*MECHANISMS, EACH_SWITCH, *SWITCHED))}",
             code="unknown_mechanism",
         )
-    return MECHANISMS[name]
+    return mechanism
 
 
-def conf_without(name: str) -> dict[str, str]:
-    """Settings of a run that lacks this mechanism; none of the run that has all."""
-    return {} if name == OURS else mechanism_of(name).conf
+def named(without: Iterable[str]) -> tuple[str, ...]:
+    """The mechanisms to leave out, each once; raises BadCall for a name that there is not."""
+    names = [name for asked in without for name in (SWITCHED if asked == EACH_SWITCH else (asked,))]
+    for name in names:
+        mechanism_of(name)
+    return tuple(dict.fromkeys(names))
+
+
+def session_conf_without(name: str) -> dict[str, str]:
+    """Settings of the session of a run that lacks this mechanism, where only its JVM can."""
+    is_of_jvm = name != OURS and mechanism_of(name).needs_jvm
+    return dict(mechanism_of(name).conf) if is_of_jvm else {}
+
+
+def query_conf_without(name: str) -> dict[str, str]:
+    """Settings of the query of such a run, where it can lack it alone."""
+    is_of_query = name != OURS and not mechanism_of(name).needs_jvm
+    return dict(mechanism_of(name).conf) if is_of_query else {}
 
 
 def sessions_of(without: Sequence[str]) -> list[tuple[str, ...]]:

@@ -35,6 +35,9 @@ FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 MODE = "spark.penstock.commit.mode"
 NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 
+# Half a window, so that each row is in two of them, which panes are for.
+SLIDE_MS = 2_000
+
 VARIANTS = {
     "v1": {FORMAT: "1", CHANGELOG: "true"},
     "v1-snapshots": {FORMAT: "1", CHANGELOG: "false"},
@@ -45,7 +48,11 @@ VARIANTS = {
 }
 
 # A session keeps what was set for the query before.
-SWITCHES_ON = {"spark.penstock.eviction": "skip", "spark.penstock.batch.watermark": "reference"}
+SWITCHES_ON = {
+    "spark.penstock.eviction": "skip",
+    "spark.penstock.batch.watermark": "reference",
+    "spark.penstock.windows": "panes",
+}
 
 # Their sinks skip a batch that is run again, as Spark's do.
 SKIPPING = frozenset(name for name, settings in VARIANTS.items() if settings[FORMAT] == "1")
@@ -115,7 +122,7 @@ def start(spark: SparkSession, name: str, folder: Path, job: dict[str, Any]) -> 
     if name == CLEANED and not job.get("plain"):
         reader = reader.option("cleanSource", "delete")
     writer = (
-        windows(reader.parquet(str(folder / name / "input")))
+        windows(reader.parquet(str(folder / name / "input")), SLIDE_MS)
         .writeStream.queryName(name)
         .option("checkpointLocation", str(folder / name / "checkpoint"))
     )

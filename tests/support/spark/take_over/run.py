@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support.servers.processes import DriverProcess, ServerProcess, wait_until
-from support.spark.take_over.job import NO_DATA, VARIANTS
+from support.spark.take_over.job import NO_DATA, SLIDE_MS, VARIANTS
 from support.spark.three_queries.expected import (
     Row,
     Seen,
@@ -27,6 +27,11 @@ CONF = {
     "spark.sql.streaming.fileSink.log.compactInterval": "3",
     NO_DATA: "false",
 }
+
+
+def closed_by(seen: pa.Table, all_rows: pa.Table) -> list[Row]:
+    """The windows that the watermark after `seen` closes."""
+    return windows_closed_by(seen, all_rows, SLIDE_MS)
 
 
 class TakenOver:
@@ -120,9 +125,9 @@ class TakenOver:
             assert (seen.batch, latest(self.checkpoint(name), "offsets")) == (batch, batch), name
             assert latest(self.checkpoint(name), "commits") == batch - 1, name
             read = self.rows(batch - 1 if name in skipping else batch)
-            assert seen.rows == windows_closed_by(read, self.rows(batch + 1)), name
+            assert seen.rows == closed_by(read, self.rows(batch + 1)), name
 
     def open_windows(self, files: int) -> list[Row]:
         """What the state holds after so many files: what those before the last have not ended."""
-        closed = windows_closed_by(self.rows(files - 1), self.rows(files))
-        return sorted(set(windows_closed_by(self.tables[-1], self.rows(files))) - set(closed))
+        closed = closed_by(self.rows(files - 1), self.rows(files))
+        return sorted(set(closed_by(self.tables[-1], self.rows(files))) - set(closed))

@@ -48,13 +48,14 @@ def _table(n: range, later_ms: int) -> pa.Table:
     )
 
 
-def windows_closed_by(seen: pa.Table, all_rows: pa.Table) -> list[Row]:
+def windows_closed_by(seen: pa.Table, all_rows: pa.Table, slide_ms: int = WINDOW_MS) -> list[Row]:
     """End, key, count and sum of the windows that the watermark after `seen` closes."""
     return _query(
         f"""
         with ended as (
-            select (epoch_us("at") // {WINDOW_MS * 1000} + 1) * {WINDOW_MS} as ends, key, value
-            from all_rows)
+            select (epoch_us("at") // {slide_ms * 1000} + 1 + later) * {slide_ms} as ends,
+                key, value
+            from all_rows, unnest(range({WINDOW_MS // slide_ms})) as windows(later))
         select ends::bigint, key, count(*), sum(value)::bigint from ended
         where ends <= (select max(epoch_us("at")) // 1000 - {DELAY_MS} from seen)
         group by all order by all

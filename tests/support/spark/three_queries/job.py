@@ -178,10 +178,11 @@ def transformed_totals(rows: DataFrame) -> DataFrame:
     )
 
 
-def windows(rows: DataFrame) -> DataFrame:
+def windows(rows: DataFrame, slide_ms: int = WINDOW_MS) -> DataFrame:
+    slide = f"{slide_ms} milliseconds"
     return (
         rows.withWatermark("at", f"{DELAY_MS} milliseconds")
-        .groupBy(f.window("at", f"{WINDOW_MS} milliseconds"), "key")
+        .groupBy(f.window("at", f"{WINDOW_MS} milliseconds", slide), "key")
         .agg(f.count("*").alias("rows"), f.sum("value").alias("total"))
         .select(f.unix_millis("window.end").alias("ends"), "key", "rows", "total")
     )

@@ -112,8 +112,11 @@ final class ReleaseQueue(
 
   def awaitCommitted(batch: Long): Unit = await("wait for commit")(release.committed >= batch)
 
-  /** Returns when everything Spark counts as done is committed. */
-  def awaitAllCommitted(): Unit = await("wait for commit")(release.isCommitted)
+  def isCommitted: Boolean = synchronized(release.isCommitted)
+
+  /** Returns when everything Spark counts as done is committed, or what is `awaitedToo` is there. */
+  def awaitAllCommitted(awaitedToo: => Boolean = false): Unit =
+    await("wait for commit")(release.isCommitted || awaitedToo)
 
   def isIdle: Boolean = synchronized(release.isIdle) || failure.isDefined
 
@@ -147,7 +150,7 @@ final class ReleaseQueue(
     changed()
   }
 
-  private def changed(): Unit = {
+  private[penstock] def changed(): Unit = {
     synchronized(notifyAll())
     changes.happened()
   }

@@ -19,7 +19,7 @@ import penstock.commit.driver.{OpenQuestions, ReleaseQueues}
 import penstock.commit.executor._
 import penstock.devices.{DevicePlans, InterpreterTrial, Machines, WorkerReadiness}
 import penstock.eviction.ScansByAttempt
-import penstock.observe.{BatchRecords, PlanNotes}
+import penstock.observe.{BatchRecords, PlanNotes, TaskStamps}
 import penstock.prefetch.{ActiveCandidates, AheadPages, BatchFacts, DeclaredDelay, Lookaheads, Prefetching, RelayedHints}
 import penstock.wire.Json
 
@@ -53,7 +53,8 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val copier = new Copier(this)
   private[commit] val appender = new Appender(this)
   val jointAppends = new JointAppends
-  val batches = new BatchRecords(gateways.requests)
+  val taskStamps = new TaskStamps(() => clock.wallMs)
+  val batches = new BatchRecords(gateways.requests, taskStamps)
   val planNotes = new PlanNotes
   val devicePlans = new DevicePlans
   val machines = new Machines

@@ -9,7 +9,7 @@ import msgspec
 from penstock.errors import BadCall
 from penstock_lab.measure import ablated_batches, evicting_batches, log_floor, micro_batches
 from penstock_lab.measure.ablated_batches import FLOOR
-from penstock_lab.measure.mechanisms import mechanism_of, sessions_of
+from penstock_lab.measure.mechanisms import mechanism_of, named, sessions_of
 
 SYSTEMS = ("spark", "spark+switches", "penstock")
 QUERIES = tuple(ablated_batches.QUERIES)
@@ -65,12 +65,10 @@ def plan_of(
             f"there is no query {', '.join(unknown)} here; there is {', '.join(QUERIES)}",
             code="unknown_query",
         )
-    for name in without:
-        mechanism_of(name)
     return msgspec.structs.replace(
         QUICK if quick else FULL,
         queries=tuple(name for name in QUERIES if name in (queries or (FLOOR,))),
-        without=tuple(dict.fromkeys(without)),
+        without=named(without),
     )
 
 

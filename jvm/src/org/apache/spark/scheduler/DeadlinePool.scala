@@ -12,7 +12,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 
-import penstock.Clock
+import penstock.{Clock, PartFailure}
 import penstock.schedule.{TaskOrder, TaskSetKeys}
 
 /**
@@ -27,7 +27,6 @@ import penstock.schedule.{TaskOrder, TaskSetKeys}
  */
 private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
     extends Pool(label, SchedulingMode.FIFO, DeadlinePool.MinShare, DeadlinePool.Weight) {
-  import DeadlinePool.isOurs
 
   private val terms = new ConcurrentHashMap[Schedulable, TaskSetKeys.Terms]
   private val hasFailed = new AtomicBoolean
@@ -35,7 +34,7 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
   override def addSchedulable(schedulable: Schedulable): Unit = {
     super.addSchedulable(schedulable)
     try keepTerms(schedulable)
-    catch { case failure: Throwable if isOurs(failure) => say(failure) }
+    catch { case PartFailure(failure) => say(failure) }
   }
 
   override def removeSchedulable(schedulable: Schedulable): Unit = {
@@ -46,7 +45,7 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
   override def getSortedTaskSetQueue: ArrayBuffer[TaskSetManager] =
     try ordered
     catch {
-      case failure: Throwable if isOurs(failure) =>
+      case PartFailure(failure) =>
         say(failure)
         super.getSortedTaskSetQueue
     }
@@ -127,8 +126,4 @@ object DeadlinePool extends Logging {
       context.taskScheduler.schedulingMode == SchedulingMode.FAIR &&
       context.taskScheduler.rootPool.getSchedulableByName(Name).isInstanceOf[DeadlinePool]
     catch { case NonFatal(_) => false } // a context that is stopping has no scheduler
-
-  /** What may be answered with Spark's own order; the JVM's own troubles are not ours. */
-  private def isOurs(failure: Throwable): Boolean =
-    NonFatal(failure) || failure.isInstanceOf[LinkageError]
 }

@@ -82,9 +82,13 @@ object RunningQuery {
    */
   def hasSourceThatDeletes(query: String): Boolean = sourcesOf(query).map(unwrapped).exists {
     case _: LogSource | _: RateStreamMicroBatchStream | _: RatePerMicroBatchStream => false
-    case files: FileStreamSource => SparkMembers.FileCleaner.of(files).isDefined
+    case files: FileStreamSource => isCleaning(files, SparkMembers.FileCleaner)
     case other => other.getClass.getName != KafkaSource
   }
+
+  /** True also where this version of Spark lacks the field. */
+  private[penstock] def isCleaning[A](files: A, cleaner: SparkField[A, Option[_]]): Boolean =
+    !cleaner.isThere || cleaner.of(files).isDefined
 
   /** The source that reads the rows: a wrapper of ours changes when, and nothing else. */
   private def unwrapped(source: SparkDataStream): SparkDataStream = source match {

@@ -33,11 +33,17 @@ object SparkMembers extends Logging {
   val FileSinkLog = new SparkField[FileStreamSink, FileStreamSinkLog](
     classOf[FileStreamSink], "fileLog", classOf[FileStreamSinkLog])
 
-  /** Whether a file source deletes what it has read: the only sign of the option `cleanSource`. */
+  /**
+   * Whether a file source deletes what it has read: the only sign of the option `cleanSource`. Where
+   * it is missing, every file source is taken to.
+   */
   val FileCleaner = new SparkField[FileStreamSource, Option[_]](
     classOf[FileStreamSource], "sourceCleaner", classOf[Option[_]])
 
-  /** The files in a source's folder: asking the source itself takes them. */
+  /**
+   * The files in a source's folder: asking the source itself takes them. Where this or the next one
+   * is missing, Spark cuts the batches of file sources.
+   */
   val ListedFiles = new SparkMethod[FileStreamSource, Seq[Product]](
     classOf[FileStreamSource], "fetchAllFiles", classOf[Seq[_]])
 
@@ -100,12 +106,14 @@ object SparkMembers extends Logging {
   private def watermarkField[A](owner: Class[A], name: String): SparkField[A, Option[Expression]] =
     new SparkField[A, Option[Expression]](owner, name, classOf[Option[_]])
 
-  private val all: Seq[SparkMember] = Seq(
-    FileSinkLog, FileCleaner, ListedFiles, FilesAvailableNow, NativeStore, SnapshotForced,
-    LastSnapshotVersion)
+  /** Those without which an answer or a recovery could be wrong. */
+  private val needed: Seq[SparkMember] = Seq(
+    FileSinkLog, NativeStore, SnapshotForced, LastSnapshotVersion)
 
-  /** Those that only save time or report it, with what is lost without them. */
+  /** Those that a query can do without, with what is lost where they are missing. */
   private val optional: Seq[(SparkMember, String)] = Seq(
+    FileCleaner -> "a query that reads files commits each batch before it cuts the next",
+    ListedFiles -> Unlisted, FilesAvailableNow -> Unlisted,
     ProgressLock -> Unheld, ProgressCondition -> Unheld,
     NativeStatistics -> "the time of compactions is reported as 0",
     ColumnFamilies -> "scans for eviction of joins go through RocksDB's cache",
@@ -115,14 +123,16 @@ object SparkMembers extends Logging {
 
   private def Unheld = "data are never withheld from a batch, not even for a deadline"
 
+  private def Unlisted = "Spark cuts the batches of files by itself, whatever deadline their query has"
+
   private def Recompiled = "code that compares event times is compiled anew when a watermark moves"
 
   private lazy val checked: Unit = {
-    all.foreach(_.check())
+    needed.foreach(_.check())
     missing.foreach(logWarning(_))
   }
 
-  /** Of members that only save time or report it, a sentence for each that this Spark lacks. */
+  /** Of members that a query can do without, a sentence for each that this Spark lacks. */
   def missing: Seq[String] = missingOf(optional)
 
   private[penstock] def missingOf(members: Seq[(SparkMember, String)]): Seq[String] =

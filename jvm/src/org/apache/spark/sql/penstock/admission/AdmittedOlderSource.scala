@@ -52,7 +52,13 @@ private final class AdmittedOlderSourceAvailableNow(
 }
 
 private[admission] object AdmittedOlderSource {
-  def around(source: Source, options: CaseInsensitiveStringMap): AdmittedOlderSource = source match {
+
+  /** The source under admission; itself where nobody can tell which files wait in it. */
+  def around(
+      source: Source,
+      options: CaseInsensitiveStringMap,
+      canListFiles: Boolean = FolderData.isPossible): Source = source match {
+    case files: FileStreamSource if !canListFiles => files
     case available: Source with SupportsTriggerAvailableNow =>
       new AdmittedOlderSourceAvailableNow(available, options)
     case other => new AdmittedOlderSource(other, options)

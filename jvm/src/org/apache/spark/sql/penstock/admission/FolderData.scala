@@ -86,11 +86,14 @@ private[admission] final class FolderData(source: FileStreamSource, clock: Clock
   }
 }
 
-private object FolderData {
+private[admission] object FolderData {
 
   /** Not more than a twentieth of the time goes into listing. */
   val PausePerListing = 20L
   val PauseNsMin: Long = 50 * Clock.NsInMs
+
+  /** Whether this version of Spark tells which files wait. */
+  def isPossible: Boolean = SparkMembers.ListedFiles.isThere && SparkMembers.FilesAvailableNow.isThere
 
   final case class WaitingFile(path: SparkPath, bytes: Long, modifiedMs: Long)
 

@@ -112,7 +112,8 @@ private[sql] final case class EvictionScansExec(
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
 
   override protected def doExecute(): RDD[InternalRow] = {
-    if (isWatermarkReferenced) WatermarkCode.refer(child)
+    // What fails leaves the watermark in the code, as Spark has it.
+    if (isWatermarkReferenced) PlanAttempt.of(WatermarkCode.refer(child))(_ => ())
     val counts = new CountedScans(longMetric("scansSkipped"), longMetric("scansMade"))
     new DeclaredScansRDD(child.execute(), scans, folder, counts)
   }

@@ -3,9 +3,6 @@ package org.apache.spark.sql.penstock.lookahead
 
 import java.util.IdentityHashMap
 
-import scala.util.control.NonFatal
-
-import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -15,8 +12,9 @@ import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.{StateStoreSaveExec, SessionWindowStateStoreSaveExec, StatefulOperator, StatefulOperatorStateInfo}
 import org.apache.spark.sql.execution.streaming.state.StateKeeper
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.penstock.RunningQuery
+import org.apache.spark.sql.penstock.{PlanAttempt, RunningQuery}
 
+import penstock.PartFailure
 import penstock.commit.jvm.JvmResources
 import penstock.prefetch.{Candidate, OperatorLookahead}
 import penstock.settings.Keys
@@ -27,7 +25,7 @@ import penstock.source.{LogMicroBatchStream, Position, SubstreamPartition}
  * read key by key, at the places that are active. An operator or a shape of the plan that it does
  * not know stays as it is, and the reason is kept.
  */
-object LookaheadRule extends Rule[SparkPlan] with Logging {
+object LookaheadRule extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (setting == "off") plan
@@ -41,8 +39,8 @@ object LookaheadRule extends Rule[SparkPlan] with Logging {
   private def tried(plan: SparkPlan, run: String): SparkPlan =
     try new BatchLookahead(plan, run).apply()
     catch {
-      case NonFatal(e) =>
-        logWarning("a batch is planned without lookahead", e)
+      case PartFailure(e) =>
+        PlanAttempt.note("a batch is planned without lookahead", e)
         plan
     }
 
