@@ -8,13 +8,13 @@ import scala.concurrent.Promise
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, BoundReference, Cast, EqualTo, EvalMode, Expression, Literal, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateStoreId, StateStoreProviderId, UnsafeRowDataEncoder}
-import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks}
+import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks, ManualClock}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import penstock.prefetch.{AheadOf, AheadPages, AheadRange, Candidate, HintExpiry, RelayedHints}
 import penstock.settings.Connection
-import penstock.source.ReadRange
+import penstock.source.{PagesRead, ReadRange}
 
 import Checks._
 
@@ -129,12 +129,77 @@ object LookaheadCases extends Cases {
     holds("nothing is kept behind a gap")(!filled(range(0, 5)).offer(substream, range(6, 7)))
   }
 
+  /** A log that ends at a position, and has no bytes in its pages. */
+  private final class KnownLog(private var end: Long) extends AheadLog {
+    private val asked = mutable.Buffer.empty[(Long, Long)]
+
+    def endsAt(position: Long): Unit = synchronized { end = position }
+
+    /** What was answered, from where to where. */
+    def answers: Seq[(Long, Long)] = synchronized(asked.toSeq)
+
+    override def read(
+        connection: Connection,
+        range: ReadRange,
+        substream: Int,
+        isOpen: Boolean,
+        bytesMax: Long): PagesRead = synchronized {
+      val until = if (isOpen) end else range.until
+      asked += range.after -> until
+      PagesRead(until, Option.when(until <= range.until)(Nil))
+    }
+  }
+
+  private def batch(after: Long, until: Long): AheadSource = AheadSource(
+    Connection("http://localhost:1", "token", None, retrySeconds = 1),
+    ReadRange("bids", after, until, columns = 3), source())
+
+  check("the_log_is_asked_twice_a_batch_for_what_waits_behind_it_however_long_that_takes", once) { _ =>
+    Seq(60L, 100L, 500L).foreach { batchMs =>
+      val (clock, log) = (new ManualClock, new KnownLog(0))
+      val pages = new AheadPages(bytesMax = 8L << 20)
+      val followed = new FollowedSubstream(substream, pages, clock)
+      val numbers = (1L to 4L).map { number =>
+        val before = log.answers.size
+        followed.follow(batch((number - 1) * 100, number * 100))
+        pages.take(substream, (number - 1) * 100, number * 100)
+        (1L to batchMs).foreach { ms =>
+          clock.turn(1)
+          log.endsAt(number * 100 + ms * 100 / batchMs)
+          if (followed.waitNs <= 0) followed.turn(log)
+        }
+        log.answers.size - before
+      }
+      equal(s"questions for batches of $batchMs ms", numbers.tail, Seq(2, 2, 2))
+      equal("what was read of the next batch", pages.end(substream), Some(480L))
+    }
+  }
+
+  check("a_backlog_is_read_as_each_batch_begins_and_not_asked_for_in_between", once) { _ =>
+    val (clock, log, pages) = (new ManualClock, new KnownLog(1000), new AheadPages(bytesMax = 8L << 20))
+    val ahead = new ReadAhead(pages, log, clock)
+    // The clock stands still: whatever is read is read because a batch has begun.
+    ahead.follow(batch(0, 100), substream = 0)
+    val first = Seq((100L, 1000L), (100L, 200L), (200L, 300L))
+    eventually("so far as the next two batches come is read")(log.answers == first)
+    clock.awaitSleeper()
+    ahead.follow(batch(100, 200), substream = 0)
+    eventually("so far as one batch more comes is read")(log.answers == first :+ (300L -> 400L))
+    clock.awaitSleeper()
+    clock.turn(3000)
+    clock.awaitSleeper()
+    equal("what was asked for without another batch", log.answers.size, 4)
+    val followed = batch(0, 0).of(0)
+    equal("what is kept", pages.end(followed), Some(400L))
+    clock.turn(3000)
+    eventually("nothing is kept where no batch comes any more")(pages.end(followed).isEmpty)
+    ahead.close()
+  }
+
   check("pages_that_come_after_their_run_has_ended_are_not_kept", once) { _ =>
     val pages = new AheadPages(bytesMax = 100)
-    val connection = Connection("http://localhost:1", "token", None, retrySeconds = 1)
-    val range = ReadRange("bids", after = 0, until = 10, columns = 3)
-    val followed = new FollowedSubstream(substream, pages)
-    followed.follow(AheadSource(connection, range, source()))
+    val followed = new FollowedSubstream(substream, pages, new ManualClock)
+    followed.follow(batch(0, 10))
     holds("a page is kept before")(followed.keep(AheadRange(10, 20, Seq(Array.fill(10)(1.toByte)))))
     equal("the bytes of it", pages.bytes, 10L)
     followed.leave()

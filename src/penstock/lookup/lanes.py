@@ -23,10 +23,14 @@ LOST_LANES_MAX = 32
 class Fetch:
     """A request for some keys, and its end: rows, or an error."""
 
-    def __init__(self, keys: Sequence[Key], times_ms: Sequence[int], *, is_hint: bool) -> None:
+    def __init__(
+        self, keys: Sequence[Key], times_ms: Sequence[int], *, is_hint: bool, piece: int = 0
+    ) -> None:
         self.keys = keys
         self.times_ms = times_ms
         self.is_hint = is_hint
+        self.piece = piece
+        """Of a hint: the number of the piece of the stream that it is of."""
         self.is_abandoned = False
         self.joined: set[Key] = set()
         """Keys that a row came to wait for while a hint's request was under way."""

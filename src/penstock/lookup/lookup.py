@@ -74,6 +74,7 @@ class Lookup:
         self._lock = threading.Lock()
         self._in_flight: dict[Key, Fetch] = {}
         self._hint_fetches = 0
+        self._hint_pieces = 0
         self._is_down = False
         self._counts = LookupCounts()
 
@@ -150,11 +151,16 @@ class Lookup:
             return self._cache.has_room_for_hints and self._hint_fetches < HINTS_WAITING_MAX
 
     def hint(self, keys: Sequence[Key], times_ms: Sequence[int]) -> None:
-        """Send for what is neither here nor in flight; never blocks, and drops what is too much."""
+        """Send for what is neither here nor in flight; never blocks, and drops what is too much.
+
+        A call is for a piece of the stream, behind those of the calls before it.
+        """
         now_s = self._clock.monotonic_s()
         wanted: list[tuple[Key, int]] = []
         with self._lock:
             self._counts.hints += len(keys)
+            self._hint_pieces += 1
+            piece = self._hint_pieces
             for key, at_ms in zip(keys, times_ms, strict=True):
                 if not self._cache.expect(key, at_ms, now_s) and key not in self._in_flight:
                     wanted.append((key, at_ms))
@@ -163,7 +169,9 @@ class Lookup:
                 if self._hint_fetches >= HINTS_WAITING_MAX:
                     break
                 part = wanted[start : start + HINT_KEYS_MAX]
-                fetch = Fetch([key for key, _ in part], [at for _, at in part], is_hint=True)
+                fetch = Fetch(
+                    [key for key, _ in part], [at for _, at in part], is_hint=True, piece=piece
+                )
                 self._in_flight.update(dict.fromkeys(fetch.keys, fetch))
                 self._hint_fetches += 1
                 begun.append(fetch)
@@ -236,7 +244,9 @@ class Lookup:
             self._counts.prefetched += len(fetch.keys) if fetch.is_hint else 0
             for key, at_ms, row in zip(fetch.keys, fetch.times_ms, fetch.rows, strict=True):
                 is_hint = fetch.is_hint and key not in fetch.joined
-                is_kept = self._cache.put(key, row, at_ms, fetch.begun_s, is_hint=is_hint)
+                is_kept = self._cache.put(
+                    key, row, at_ms, fetch.begun_s, is_hint=is_hint, piece=fetch.piece
+                )
                 self._counts.prefetched_used += fetch.is_hint and not is_hint
                 self._counts.prefetched_unused += is_hint and not is_kept
 

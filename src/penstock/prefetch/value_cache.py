@@ -2,8 +2,10 @@
 
 A value that was hinted and not read yet is *pinned*: no other hint and no read gives it up, while
 there is something else to give up. Pins come to half of the budget at most, and one ends when its
-value is read, or when `PIN_BATCHES` batches have begun since: the row it was fetched for is then
-not coming, or another worker had it, and the value counts as unused.
+value is read, or at the begin of a batch when its row is past: another worker had it, or it is not
+coming, and the value counts as unused. Rows are hinted and read in one order, piece by piece: once
+a value was read that a later piece has asked for, those before it are past when that batch is over.
+Where nothing tells, they are when `PIN_BATCHES` batches have begun.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from penstock.prefetch.cache_policies import OFF, order_of
 
@@ -37,6 +39,13 @@ class Entry:
     """Fetched for a hint and not read yet."""
 
 
+class Pin(NamedTuple):
+    """The batch in which a value was pinned, and the piece of hints that asked for it first."""
+
+    batch: int
+    piece: int
+
+
 @dataclass(slots=True)
 class CacheCounts:
     """Events of a cache since the last call of `take_counts`."""
@@ -59,8 +68,10 @@ class ValueCache:
         self._bytes_max = 0 if policy == OFF else bytes_max
         self._ttl_s = ttl_s
         self._entries: dict[Hashable, Entry] = {}
-        self._pins: OrderedDict[Hashable, int] = OrderedDict()
-        """Pinned keys, and the batch they were pinned in; what is pinned is in no order."""
+        self._pins: OrderedDict[Hashable, Pin] = OrderedDict()
+        """Pinned keys; what is pinned is in no order."""
+        self._piece_read = 0
+        """The latest piece of hints of which a row has read a value."""
         self._pinned_bytes = 0
         self._batch = 0
         self.counts = CacheCounts()
@@ -77,12 +88,14 @@ class ValueCache:
         return self._pinned_bytes < self._bytes_max * PINNED_SHARE_MAX
 
     def begin_batch(self) -> None:
-        """Count a batch; pins that it is one too many for end."""
+        """Count a batch, before which all rows of the last one were read; pins of those end."""
         self._batch += 1
-        while self._pins:
-            key, pinned_in = next(iter(self._pins.items()))
-            if self._batch - pinned_in < PIN_BATCHES:
-                return
+        over = [
+            key
+            for key, pin in self._pins.items()
+            if pin.piece < self._piece_read or self._batch - pin.batch >= PIN_BATCHES
+        ]
+        for key in over:
             self.counts.prefetched_unused += 1
             self._unpin(key, self._entries[key])
 
@@ -92,7 +105,10 @@ class ValueCache:
         if entry is None:
             return None
         if entry.is_prefetched:
-            self.counts.prefetched_used += key in self._pins
+            pin = self._pins.get(key)
+            if pin is not None:
+                self.counts.prefetched_used += 1
+                self._piece_read = max(self._piece_read, pin.piece)
             self._unpin(key, entry)
         self._renew(key, entry, at_ms)
         return entry
@@ -105,12 +121,20 @@ class ValueCache:
         return entry is not None
 
     def put(
-        self, key: Hashable, row: Row | None, at_ms: int, begun_s: float, *, is_hint: bool = False
+        self,
+        key: Hashable,
+        row: Row | None,
+        at_ms: int,
+        begun_s: float,
+        *,
+        is_hint: bool = False,
+        piece: int = 0,
     ) -> bool:
         """Keep a value fetched since `begun_s`; False if there is no room for it.
 
-        For a hint nothing pinned is given up; for a read, what was pinned first, if nothing else
-        is left.
+        `piece` is the number of the piece of the stream that a hint is of: pieces are hinted in the
+        order in which their rows are read. For a hint nothing pinned is given up; for a read, what
+        was pinned first, if nothing else is left.
         """
         if key in self._entries:
             self._drop(key)
@@ -132,7 +156,7 @@ class ValueCache:
         self._entries[key] = Entry(row, entry_bytes, at_ms, expires_s, is_hint)
         self.cached_bytes += entry_bytes
         if is_hint:
-            self._pins[key] = self._batch
+            self._pins[key] = Pin(self._batch, piece)
             self._pinned_bytes += entry_bytes
         else:
             self._order.add(key, at_ms)

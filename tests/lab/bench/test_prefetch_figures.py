@@ -12,7 +12,7 @@ from penstock_lab.suites.prefetch.cells import Cell
 from penstock_lab.suites.prefetch.figures import best_ratios, figures, p999
 from penstock_lab.suites.prefetch.plans import plan_of
 from penstock_lab.suites.prefetch.records import Record
-from penstock_lab.suites.prefetch.tables import missed
+from penstock_lab.suites.prefetch.tables import missed, short
 from support.bench_records import at_rate, run_of
 from support.prefetch_records import CELL, adaptation_record, overhead_records, record
 
@@ -63,7 +63,8 @@ def test_the_headline_is_the_least_of_the_workloads_at_the_higher_rate() -> None
 
 
 def test_a_missed_ratio_is_explained_by_reads_and_processor_time() -> None:
-    records = [record("asyncio", 0, 140.0), record("prefetch", 0, 100.0)]
+    ours = record("prefetch", 0, 100.0, cpu_us_per_row=30.0)
+    records = [record("asyncio", 0, 140.0), ours]
     made = figures(plan_of(quick=True), records)
     by_name = {each.name: each.value for each in made}
     assert by_name["Q18.read1ms.high.asyncio.read_us_per_row"] == 5.0, "6 ms of 1,200 rows"
@@ -71,9 +72,27 @@ def test_a_missed_ratio_is_explained_by_reads_and_processor_time() -> None:
     (sentence,) = missed(records, made)
     assert "ratio 1.40" in sentence
     assert "5.0 us of a row, 0.25 of its processor time of 20.0 us" in sentence
+    assert "prefetch's cost 5.0 us, and a row 30.0 us" in sentence
     assert "needs 0.75" in sentence
     met = [record("asyncio", 0, 240.0), record("prefetch", 0, 100.0)]
     assert missed(met, figures(plan_of(quick=True), met)) == []
+
+
+@pytest.mark.parametrize(("with_rows", "is_short"), [(100, False), (99, True)])
+def test_a_run_is_short_with_fewer_than_a_hundred_batches_that_have_rows(
+    with_rows: int, is_short: bool
+) -> None:
+    whole, plan = record("prefetch", 0, 50.0), plan_of(quick=True)
+    spans = [
+        msgspec.structs.replace(span, rows=span.rows if number < with_rows else 0)
+        for number, span in enumerate(whole.filled_run.measured)
+    ]
+    assert len(spans) == plan.batches
+    run = msgspec.structs.replace(whole.filled_run, measured=spans)
+    some = msgspec.structs.replace(whole, filled_run=run)
+    by_name = {each.name: each.value for each in figures(plan, [some])}
+    assert by_name["headline.runs_short"] == is_short
+    assert [f"{with_rows} batches" in line for line in short(plan, [some])] == [True] * is_short
 
 
 def test_a_state_must_be_ten_times_the_budget_where_the_headline_is_about_it() -> None:

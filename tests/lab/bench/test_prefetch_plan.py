@@ -54,7 +54,7 @@ def test_a_quick_run_has_two_queries_with_state_and_a_look_up() -> None:
     assert group.shown == ("asyncio", OURS)
     assert "lru" in group.modes, "its backlog gives a rate"
     assert plan.repeats >= 3
-    assert plan.batches >= 100
+    assert plan.batches > plan.batches_min == 100, "a batch may have no rows"
     assert any("skews" in sentence for sentence in plan.left_out)
 
 

@@ -44,7 +44,10 @@ MIB = 2**20
 CAPACITY = {"lru": 1_000, "asyncio-lru": 2_000, OURS: 4_000}
 """Rows per second that each mode can take."""
 SMALL = msgspec.structs.replace(
-    plan_of(quick=True, queries=("q18",)), repeats=2, parts=("rates", "overhead")
+    plan_of(quick=True, queries=("q18",)),
+    repeats=2,
+    overhead_turns=3,
+    parts=("rates", "overhead"),
 )
 
 
@@ -133,7 +136,7 @@ def test_modes_take_turns_in_who_goes_first(tmp_path: Path) -> None:
     compared = [(r.repeat, r.system) for r in records if r.kind == "compared"]
     assert compared == [(0, "asyncio"), (0, OURS), (1, OURS), (1, "asyncio")]
     live = [conditions for _, conditions in asked if conditions.rate]
-    assert {conditions.batches for conditions in live} == {100}
+    assert {conditions.batches for conditions in live} == {SMALL.batches}
 
 
 def test_overhead_is_measured_in_turns_in_one_process(tmp_path: Path) -> None:
@@ -162,7 +165,7 @@ def test_a_mode_that_falls_behind_is_named_and_stays_as_a_lower_bound(tmp_path: 
     assert figures["headline.runs_stalled"] == 0, "it is a result, not a fault"
     behind = [each["system"] for each in written["runs"] if each["falls_behind"]]
     assert behind == ["asyncio", "asyncio"]
-    assert written["runs"][0]["rocksdb"]["block_misses"] == 25 * 100
+    assert written["runs"][0]["rocksdb"]["block_misses"] == 25 * SMALL.batches
 
 
 def test_a_backlog_counts_however_late_it_was_sent() -> None:

@@ -114,6 +114,24 @@ def test_a_hinted_value_that_no_batch_read_counts_as_unused_and_stays_as_any_oth
     cache.check()
 
 
+def test_pins_of_rows_that_are_past_end_when_their_batch_is_over() -> None:
+    #   pieces   1: a b    2: c d    3: e
+    #   batch 1  reads c, so 1 is past when it is over; d is maybe, and e is not
+    cache = ValueCache("timestamp", ROOMY)
+    for piece, keys in enumerate(("ab", "cd", "e"), 1):
+        for key in keys:
+            cache.put(key, ("x",), 0, 0.0, is_hint=True, piece=piece)
+    cache.begin_batch()
+    cache.read("c", 1, 0.0)
+    assert cache.counts.prefetched_unused == 0, "another task of the batch may read them"
+    cache.begin_batch()
+    assert cache.counts.prefetched_unused == 2
+    for key in "abde":
+        cache.read(key, 2, 0.0)
+    assert cache.counts.prefetched_used == 3, "c, d and e"
+    cache.check()
+
+
 def test_counts_are_taken_once() -> None:
     cache = small(1)
     put(cache, "ab")
@@ -143,7 +161,8 @@ def test_the_cache_gives_the_last_value_put_or_nothing(
     cache, newest, now_s = ValueCache(policy, 3 * ENTRY, ttl_s=2.0), dict[str, int](), 0.0
     for number, (step, key, at_ms) in enumerate(steps):
         if step in ("put", "hint"):
-            if cache.put(key, (number,), at_ms, now_s, is_hint=step == "hint"):
+            is_hint = step == "hint"
+            if cache.put(key, (number,), at_ms, now_s, is_hint=is_hint, piece=number):
                 newest[key] = number
             else:
                 assert key not in cache

@@ -140,6 +140,9 @@ object Gateway {
   val ArrowType = "application/vnd.apache.arrow.stream"
   val BytesType = "application/octet-stream"
   val CursorHeader = "Penstock-Cursor"
+
+  /** Up to where a page of rows, and those behind its cursor, go. */
+  val PositionHeader = "Penstock-Position"
   val ProtocolHeader = "Penstock-Protocol"
 
   /** Of PROTOCOL.md, as in penstock/model/protocol.py. A server of another one refuses. */

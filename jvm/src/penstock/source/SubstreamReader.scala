@@ -170,29 +170,47 @@ final class Page(bytes: Array[Byte], allocator: BufferAllocator) {
   }
 }
 
+/**
+ * What was read of a substream: up to which position, and its pages; none of them if they are more
+ * than was asked for.
+ */
+final case class PagesRead(until: Long, pages: Option[Seq[Array[Byte]]])
+
 /** The pages of a range, all at once: of what is small, as what is read ahead is. */
 object SubstreamPages {
   def path(range: ReadRange, substream: Int): String =
-    s"/streams/${range.stream}/rows?substream=$substream&after=${range.after}&until=${range.until}" +
-      s"&columns=${range.columns}" + range.reader.fold("")(query => s"&query=$query")
+    pathBehind(range, substream) + s"&until=${range.until}"
 
-  /** None if they have more bytes than that together: no more are read then. */
-  def within(
+  /**
+   * All pages of a range, if they have no more bytes than that together. With `isOpen` the stream
+   * may end before the range does: it is read to its end, and if that lies behind the range, it is
+   * only said where.
+   */
+  def read(
       gateway: Gateway,
       range: ReadRange,
       substream: Int,
-      bytesMax: Long): Option[Seq[Array[Byte]]] = {
-    val first = path(range, substream)
+      isOpen: Boolean,
+      bytesMax: Long): PagesRead = {
+    val first = get(gateway, if (isOpen) pathBehind(range, substream) else path(range, substream))
+    val until = first.headers().firstValue(Gateway.PositionHeader).get.toLong
+    val whole = path(range.copy(until = until), substream)
     val pages = Seq.newBuilder[Array[Byte]]
     var bytes = 0L
-    var next = Option(first)
+    var next = Option.when(until <= range.until)(first)
     while (next.isDefined && bytes <= bytesMax) {
-      val answer = gateway.settle(next.get, gateway.startFetch(next.get))
-      pages += answer.body()
-      bytes += answer.body().length
-      val cursor = answer.headers().firstValue(Gateway.CursorHeader)
-      next = Option.when(cursor.isPresent)(s"$first&cursor=${cursor.get}")
+      pages += next.get.body()
+      bytes += next.get.body().length
+      val cursor = next.get.headers().firstValue(Gateway.CursorHeader)
+      next = Option.when(cursor.isPresent && bytes <= bytesMax)(get(gateway, s"$whole&cursor=${cursor.get}"))
     }
-    Option.when(bytes <= bytesMax)(pages.result())
+    PagesRead(until, Option.when(until <= range.until && bytes <= bytesMax)(pages.result()))
   }
+
+  private def get(gateway: Gateway, path: String): HttpResponse[Array[Byte]] =
+    gateway.settle(path, gateway.startFetch(path))
+
+  private def pathBehind(range: ReadRange, substream: Int): String =
+    s"/streams/${range.stream}/rows?substream=$substream&after=${range.after}" +
+      s"&columns=${range.columns}" + range.reader.fold("")(query => s"&query=$query")
 }

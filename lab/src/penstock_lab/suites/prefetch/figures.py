@@ -207,6 +207,6 @@ def short_runs(plan: Plan, compared: Sequence[Record]) -> list[Figure]:
     """Runs with fewer batches than a p99.9 needs: theirs is hardly more than the slowest one."""
     if not compared:
         return []
-    short = too_few([record.filled_run for record in compared], plan.batches)
-    words = f"runs with fewer than {plan.batches} measured batches"
+    short = too_few([record.filled_run for record in compared], plan.batches_min)
+    words = f"runs with fewer than {plan.batches_min} measured batches"
     return [Figure("headline.runs_short", "", words, float(len(short)), (), Goal("at most", 0))]

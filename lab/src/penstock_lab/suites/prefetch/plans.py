@@ -68,7 +68,7 @@ def plan_of(
         asked or PARTS,
         repeats=3 if quick else 5,
         backlog_repeats=1 if quick else 3,
-        overhead_turns=3 if quick else 8,
+        overhead_turns=7 if quick else 9,
         rate=rate,
         redis=redis,
         again_max=3 if quick else 30,

@@ -38,7 +38,14 @@ private[lookahead] final case class Places(
 private[lookahead] object Places {
   import Candidate.{A, B, C, D}
 
+  /** Rows that wait in the log are of a later batch, by whose watermark some of them are late. */
   def of(read: StateRead): Places = {
+    val places = ofBatch(read)
+    val inLog = if (places.byCandidate.contains(A)) ofBatch(read.next).byCandidate.get(A) else None
+    places.copy(byCandidate = places.byCandidate ++ inLog.map(A -> _))
+  }
+
+  private def ofBatch(read: StateRead): Places = {
     val top = Place(read.input, Seq(CarriedKey.over(read.input, read.key, read.conditions)))
     val above = descent(top)
     above.last.node match {

@@ -29,14 +29,19 @@ private[lookahead] final case class StoreRead(
  * What a stateful operator reads for each row of one of its inputs.
  *
  * @param key over the output of `input`
- * @param conditions what must hold for a row to be looked up
+ * @param conditions what must hold for a row of the batch to be looked up
+ * @param conditionsNext what must hold for one of the batch behind it: rows that wait in the log
  * @param stores each of them is read by that key
  */
 private[lookahead] final case class StateRead(
     input: SparkPlan,
     key: Seq[Expression],
     conditions: Seq[Expression],
+    conditionsNext: Seq[Expression],
     stores: Seq[StoreRead]) {
+
+  /** The same for rows of the batch behind. */
+  def next: StateRead = copy(conditions = conditionsNext)
 
   def keyTypes: Seq[DataType] = key.map(_.dataType)
 }
@@ -50,14 +55,14 @@ private[lookahead] object StateRead {
       Left("an aggregate over all rows has one key")
     case restore: StateStoreRestoreExec =>
       // A late row is looked up too: Spark drops it when the new value is to be saved.
-      Right(Seq(StateRead(restore.child, restore.keyExpressions, Nil, Default)))
+      Right(Seq(StateRead(restore.child, restore.keyExpressions, Nil, Nil, Default)))
     case dedup: BaseStreamingDeduplicateExec =>
       val key = dedup.keyExpressions.map(NormalizeFloatingNumbers.normalize)
-      Right(Seq(StateRead(dedup.child, key, notLate(dedup.watermarkExpressionForLateEvents), Default)))
+      Right(Seq(StateRead(dedup.child, key, notLate(dedup), notLateNext(dedup), Default)))
     case groups: FlatMapGroupsInPandasWithStateExec =>
       val dropsLate = groups.timeoutConf == GroupStateTimeout.EventTimeTimeout
-      val late = if (dropsLate) groups.watermarkExpressionForLateEvents else None
-      Right(Seq(StateRead(groups.child, groups.groupingAttributes, notLate(late), Default)))
+      val (late, lateNext) = if (dropsLate) (notLate(groups), notLateNext(groups)) else (Nil, Nil)
+      Right(Seq(StateRead(groups.child, groups.groupingAttributes, late, lateNext, Default)))
     case join: StreamingSymmetricHashJoinExec if join.stateFormatVersion > 3 =>
       Left(s"a join of state format ${join.stateFormatVersion} is read by scans")
     case join: StreamingSymmetricHashJoinExec =>
@@ -68,8 +73,18 @@ private[lookahead] object StateRead {
 
   private val Default = Seq(StoreRead(StateStoreId.DEFAULT_STORE_NAME, StateStore.DEFAULT_COL_FAMILY_NAME))
 
+  private def notLate(operator: WatermarkSupport): Seq[Expression] =
+    isNot(operator.watermarkExpressionForLateEvents)
+
+  /**
+   * The watermark by which a batch evicts is the one by which the batch behind it drops late rows.
+   * A batch after that one may drop more: of those rows some are hinted and not looked up.
+   */
+  private def notLateNext(operator: WatermarkSupport): Seq[Expression] =
+    isNot(operator.watermarkExpressionForEviction)
+
   /** Spark keeps a row whose event time is null. */
-  private def notLate(late: Option[Expression]): Seq[Expression] = late.map { expression =>
+  private def isNot(late: Option[Expression]): Seq[Expression] = late.map { expression =>
     Coalesce(Seq(Not(ReferencedLong.in(expression)), Literal.TrueLiteral))
   }.toSeq
 
@@ -79,10 +94,11 @@ private[lookahead] object StateRead {
       case RightSide => (join.right, join.rightKeys, join.condition.rightSideOnly)
     }
     val severalTimes = !SQLConf.get.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE)
-    val late = WatermarkSupport.watermarkExpression(
-      WatermarkSupport.findEventTimeColumn(input.output, severalTimes),
-      join.eventTimeWatermarkForLateEvents)
-    StateRead(input, key, notLate(late) ++ filter, storesOf(join, side))
+    def inTime(watermark: Option[Long]): Seq[Expression] = isNot(WatermarkSupport.watermarkExpression(
+      WatermarkSupport.findEventTimeColumn(input.output, severalTimes), watermark)) ++ filter
+    StateRead(
+      input, key, inTime(join.eventTimeWatermarkForLateEvents),
+      inTime(join.eventTimeWatermarkForEviction), storesOf(join, side))
   }
 
   /**
