@@ -35,6 +35,7 @@ LONGEST_FIRST = (
     "spark/test_demo.py",
     "spark/test_bench_commit.py",
     "spark/test_bench_deadlines.py",
+    "spark/test_bench_devices.py",
     "spark/test_bench_floor.py",
     "cluster/test_standalone.py",
     "packaging/test_wheel.py",
