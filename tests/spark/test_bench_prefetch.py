@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+import pytest
 from rich.console import Console
 
 from penstock_lab.experiment.checks import Found, with_oracle
@@ -74,9 +75,13 @@ def test_runs_begin_with_the_filled_state_and_a_planted_wrong_answer_is_named(
     written = msgspec.json.decode(file.read_bytes())
     backlog, live = written["runs"]
     assert backlog["verdict"]["kind"] == "ok", backlog["verdict"]
-    assert backlog["rocksdb"]["gets"] > 0
-    assert backlog["cache"]["hits"] + backlog["cache"]["misses"] > 0
-    assert backlog["throughput"] > 0
+    spans, measured = backlog["spans"], backlog["measured"]
+    looked_up = backlog["cache"]["hits"] + backlog["cache"]["misses"]
+    for count in (looked_up, backlog["rocksdb"]["gets"]):
+        assert len(spans["rows"]) < count <= BACKLOG_BIDS, "many in a batch, one for a row at most"
+    rows = sum(spans["rows"][-measured:])
+    took_ms = sum(spans["visible_ms"][-measured:]) - sum(spans["cut_ms"][-measured:])
+    assert backlog["throughput"] == pytest.approx(rows / took_ms * 1000)
     assert backlog["cpu_us_per_row"] > 0
     assert sum(backlog["spans"]["rows"]) == BACKLOG_BIDS, "and none of the fill"
     assert live["verdict"]["kind"] == "wrong", live["verdict"]
