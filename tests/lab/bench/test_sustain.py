@@ -99,7 +99,9 @@ def test_a_slope_of_few_batches_says_nothing_of_a_query_with_time_to_spare(
 ) -> None:
     run = msgspec.structs.replace(run_with(120.0), busy_share=busy)
     assert is_sustained(run) is held
-    assert not is_sustained(msgspec.structs.replace(run_with(None), busy_share=busy))
+    assert is_sustained(msgspec.structs.replace(run_with(None), busy_share=busy)) is held
+    stalled = msgspec.structs.replace(run_with(None, "stalled"), busy_share=busy)
+    assert not is_sustained(stalled), "what was sent was not worked off"
 
 
 def of(*tried: Tried) -> Searched:

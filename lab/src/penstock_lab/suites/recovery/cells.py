@@ -82,8 +82,9 @@ class Plan(msgspec.Struct, frozen=True):
         return other if other in self.systems else system
 
     def local_kills_of(self, system: str) -> tuple[str, ...]:
-        """Kills on one machine; an archive of classes makes no difference to a server."""
-        return tuple(k for k in self.local_kills if k != SERVER or system != BARE)
+        """Kills on one machine; how drivers start makes no difference to a killed server."""
+        shares = self.fill_of(system) != system
+        return tuple(kill for kill in self.local_kills if kill != SERVER or not shares)
 
     @property
     def steps(self) -> int:
