@@ -73,7 +73,7 @@ def test_a_job_that_fails_leaves_no_archive_and_its_last_lines_are_told(
     def failed(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 3, "first\nno space left")
 
-    monkeypatch.setattr(class_archive.subprocess, "run", failed)
+    monkeypatch.setattr("penstock.spark.class_archive.subprocess.run", failed)
     folder = Path(environ[FOLDER_VARIABLE])
     with pytest.raises(BadCall, match="no space left"):
         make_archive(folder, environ)
@@ -93,7 +93,7 @@ def test_an_archive_has_its_name_only_when_it_is_whole(
         Path(env[WRITTEN_VARIABLE]).write_bytes(b"archive")
         return subprocess.CompletedProcess(command, 0, "")
 
-    monkeypatch.setattr(class_archive.subprocess, "run", ended)
+    monkeypatch.setattr("penstock.spark.class_archive.subprocess.run", ended)
     folder = Path(environ[FOLDER_VARIABLE])
     assert make_archive(folder, environ).read_bytes() == b"archive"
     assert [path.suffix for path in folder.iterdir()] == [".jsa"]
