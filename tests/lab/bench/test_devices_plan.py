@@ -166,8 +166,8 @@ def test_the_next_repeat_runs_the_modes_the_other_way_round(tmp_path: Path) -> N
 def test_a_search_begins_with_what_was_run_and_ends_with_its_tries(tmp_path: Path) -> None:
     wanted = asked(workloads=("LR1S",), modes=(BASELINE, OURS))
     _, bench, _ = carried_out(wanted, tmp_path)
-    # Nothing holds here, so each try is a quarter of the one before.
-    assert [each.rate for each in bench.asked[4:]] == [50_000, 12_500] * 2
+    # Nothing holds here, so each try is half of the one before.
+    assert [each.rate for each in bench.asked[4:]] == [100_000, 50_000] * 2
 
 
 def test_operations_are_measured_kind_by_kind_and_points_over_small_sizes(tmp_path: Path) -> None:
