@@ -6,6 +6,7 @@ Needs matplotlib, an optional dependency; the harness says so before anything ha
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ COLOURS = (
     *("#6cc5b0", "#ff8ab7", "#97bbf5", "#9c6b4e", "#9498a0", "#1b1e23", "#8a9a00"),
 )
 PIXELS_PER_INCH = 110
+TITLE_INCHES, LEGEND_INCHES, LEGEND_LINE_INCHES = 0.25, 1.3, 0.25
+"""Height of a title, and width and height that a system takes in the legend below it."""
 
 
 @contextlib.contextmanager
@@ -42,8 +45,19 @@ def picture(
         yield axes, colours
         if title:
             handles = [Line2D([], [], color=colours[name], label=name) for name in systems]
-            figure.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False)
+            # Below the title, as many systems side by side as the picture is wide.
+            across = max(1, int(inches[0] / LEGEND_INCHES))
+            figure.legend(
+                handles=handles,
+                loc="upper left",
+                bbox_to_anchor=(0.0, 1 - TITLE_INCHES / inches[1]),
+                ncols=across,
+                frameon=False,
+                fontsize="small",
+            )
             figure.suptitle(title, x=0.01, y=0.995, va="top", ha="left")
+            lines = math.ceil(len(handles) / across)
+            top_inches = max(top_inches, TITLE_INCHES + 0.2 + lines * LEGEND_LINE_INCHES)
         figure.tight_layout(rect=(0, 0, 1, 1 - top_inches / inches[1]))
         figure.savefig(path, dpi=PIXELS_PER_INCH)
     finally:
