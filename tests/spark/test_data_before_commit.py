@@ -18,62 +18,18 @@ from support.spark.failpoints import Points
 POINT, ONLY = "before_marker", "batch=1"
 
 
+@pytest.mark.parametrize("is_awaited", [False, True], ids=["nobody waits", "somebody waits"])
 @pytest.mark.parametrize("options", [{}, {"policy": "asap"}], ids=["plain", "policy"])
-def test_an_empty_answer_does_not_wait_for_the_commit_unless_somebody_does(
+def test_data_that_come_before_the_commit_are_computed_while_it_goes_on(
     spark: SparkSession,
     client: Client,
     points: Points,
     fresh: Callable[[str], str],
     tmp_path: Path,
     options: dict[str, str],
+    is_awaited: bool,
 ) -> None:
-    given, made = fresh("given"), fresh("made")
-    client.create(given, "n bigint")
-
-    def append(number: int) -> None:
-        client.append(given, pa.table({"n": pa.array([number], pa.int64())}))
-
-    append(0)
-    query = (
-        spark.readStream.format("penstock").options(**options).load(given)
-        .writeStream.format("penstock")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start(made)
-    )  # fmt: skip
-
-    def last_batch() -> int:
-        progress = query.lastProgress
-        return -1 if progress is None else int(progress["batchId"])
-
-    try:
-        query.processAllAvailable()
-        points.hold(POINT, [query.id], ONLY)
-        append(1)
-        wait_until("the marker is held", lambda: points.held(POINT, [query.id], ONLY) != {})
-        wait_until("the batch has ended", lambda: last_batch() >= 1)
-        # Spark asks for more within 10 ms, and hears of nothing, before the next row comes.
-        time.sleep(0.3)
-        append(2)
-        wait_until("the next batch has ended", lambda: last_batch() >= 2)
-        assert client.read(made).num_rows == 1, "nothing of them is visible before the marker"
-    finally:
-        points.let_go(POINT)
-        query.processAllAvailable()
-        query.stop()
-    # Who waits for all to be processed can read it.
-    assert sorted(client.read(made)["n"].to_pylist()) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("options", [{}, {"policy": "asap"}], ids=["plain", "policy"])
-def test_who_waits_for_all_data_waits_for_those_too_that_come_before_the_commit(
-    spark: SparkSession,
-    client: Client,
-    points: Points,
-    fresh: Callable[[str], str],
-    tmp_path: Path,
-    options: dict[str, str],
-) -> None:
-    """The next batch computes while the marker is held, though somebody waits for all of it."""
+    """The next batch computes while the marker is held, whether or not somebody waits for all."""
     given, made = fresh("given"), fresh("made")
     client.create(given, "n bigint")
 
@@ -99,16 +55,19 @@ def test_who_waits_for_all_data_waits_for_those_too_that_come_before_the_commit(
         append(1)
         wait_until("the marker is held", lambda: points.held(POINT, [query.id], ONLY) != {})
         wait_until("the batch has ended", lambda: last_batch() >= 1)
-        waiting.start()
-        # Spark asks for more on behalf of who waits, and hears of nothing, before the next row.
-        time.sleep(1)
+        if is_awaited:
+            waiting.start()
+        # Spark asks for more within 10 ms, and hears of nothing, before the next row comes.
+        time.sleep(1 if is_awaited else 0.3)
         append(2)
         wait_until("the next batch has ended", lambda: last_batch() >= 2)
-        assert waiting.is_alive()
+        assert waiting.is_alive() == is_awaited
         assert client.read(made).num_rows == 1, "nothing of them is visible before the marker"
     finally:
         points.let_go(POINT)
         query.processAllAvailable()
         query.stop()
-    waiting.join()
+    if is_awaited:
+        waiting.join()
+    # Who waits for all to be processed can read it.
     assert sorted(client.read(made)["n"].to_pylist()) == [0, 1, 2]
