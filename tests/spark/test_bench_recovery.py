@@ -35,4 +35,4 @@ def test_a_query_comes_back_after_kills_of_its_driver_and_of_the_server(tmp_path
     assert recovered["rows_checked"] > 3_000, "those of the fill are checked too"
     assert set(recovered["ms"]) == {DRIVER_WARM, SERVER}
     assert all(0 < ms < 120_000 for ms in recovered["ms"].values())
-    assert written["figures"]["server.ms_p50"] == recovered["ms"][SERVER]
+    assert written["figures"]["penstock-bare.server.ms"] == recovered["ms"][SERVER]
