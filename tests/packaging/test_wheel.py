@@ -49,7 +49,7 @@ def test_the_doctor_is_content_with_the_installed_wheel(installed: Path, tmp_pat
     done = run(sys.executable, "-m", "penstock", "doctor", cwd=tmp_path, PYTHONPATH=str(installed))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"({installed / JAR})" in done.stdout
-    assert done.stdout.count("ok  ") == 7
+    assert done.stdout.count("ok  ") == 8
 
 
 def test_the_doctor_says_what_to_do_about_what_is_missing(installed: Path, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_doctor_says_what_to_do_about_what_is_missing(installed: Path, tmp_p
     assert re.search(r"FAIL java .*install a JDK 17", done.stdout)
     assert re.search(r"FAIL plug-in .*none\.jar is not the plug-in's jar", done.stdout)
     assert re.search(r"FAIL server .*start it with 'penstock serve ", done.stdout)
-    assert "3 of 7 checks failed" in done.stdout
+    assert "3 of 8 checks failed" in done.stdout
 
 
 def test_the_jar_does_not_depend_on_when_or_where_it_is_built(tmp_path: Path) -> None:
