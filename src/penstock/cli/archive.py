@@ -42,8 +42,8 @@ def archive(folder: Path | None, again: bool) -> None:
     folder = folder or archives_folder()
     if folder is None:
         raise BadCall(
-            f"{FOLDER_VARIABLE} is empty, which says that archives are not used; name a folder "
-            "with --folder",
+            f"{FOLDER_VARIABLE} is empty, which says that archives are not used, or this user has "
+            "no home folder; name a folder with --folder",
             code="no_archive",
         )
     need_pyspark()

@@ -35,12 +35,15 @@ TAIL_LINES = 5
 
 
 def archives_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder that archives are kept in; None if none are wanted."""
+    """The folder that archives are kept in; None if none are wanted, or the user has no home."""
     given = environ.get(FOLDER_VARIABLE)
     if given is not None:
         return Path(given) if given else None
-    cache = environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "penstock" / "classes"
+    cache = environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(cache or Path.home() / ".cache") / "penstock" / "classes"
+    except RuntimeError:
+        return None  # A container may run as a user that nobody has entered.
 
 
 def archive_path(folder: Path, environ: Mapping[str, str] = os.environ) -> Path:
@@ -65,8 +68,11 @@ def archive_options(
     if written:
         return f"-XX:ArchiveClassesAtExit={written} {QUIETLY}"
     folder = archives_folder(environ)
-    if folder is None or not (archive := archive_path(folder, environ)).exists():
-        return None
+    try:
+        if folder is None or not (archive := archive_path(folder, environ)).exists():
+            return None
+    except OSError:
+        return None  # What gives nothing but time must not keep a session from starting.
     return f"-XX:SharedArchiveFile={archive} {QUIETLY}"
 
 

@@ -20,7 +20,12 @@ from penstock.client import Client
 from penstock.client.address import find, read_token
 from penstock.errors import BadCall, PenstockError
 from penstock.settings.switches import SWITCHES, unmade_switches
-from penstock.spark.class_archive import FOLDER_VARIABLE, archive_path, archives_folder
+from penstock.spark.class_archive import (
+    FOLDER_VARIABLE,
+    archive_options,
+    archive_path,
+    archives_folder,
+)
 from penstock.spark.installed import has_pyspark
 from penstock.spark.jar import SPARK_LINE, find_jar, our_version, spark_version
 from penstock.spark.spark_conf import defaults, has_our_commit, local_cores, makes_switches
@@ -113,9 +118,9 @@ def check_class_archive(environ: Mapping[str, str] = os.environ) -> str:
         return "not looked for: only Spark has use for them"
     folder = archives_folder(environ)
     if folder is None:
-        return f"no archive of them is used, as {FOLDER_VARIABLE} is empty"
+        return f"no archive of them is used: {FOLDER_VARIABLE} is empty, or there is no home folder"
     archive = archive_path(folder, environ)
-    if archive.exists():
+    if archive_options({}, environ) is not None:
         return f"drivers that penstock.session starts have them laid out ({archive})"
     return "not laid out; 'penstock archive', once, has drivers at work sooner"
 

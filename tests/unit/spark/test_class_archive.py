@@ -52,6 +52,23 @@ def test_a_jvm_gets_the_archive_that_is_there(environ: dict[str, str]) -> None:
     assert archive_options({}, {**environ, FOLDER_VARIABLE: ""}) is None
 
 
+def test_a_user_without_a_home_and_a_folder_that_cannot_be_read_start_without_an_archive(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> bool:
+        raise PermissionError("not yours")
+
+    def homeless() -> Path:
+        raise RuntimeError("could not determine home directory")
+
+    archived(environ)
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(Path, "exists", refused)
+        assert archive_options({}, environ) is None
+    monkeypatch.setattr(Path, "home", homeless)
+    assert archives_folder({}) is None
+
+
 def test_jars_of_another_size_have_another_archive(environ: dict[str, str]) -> None:
     archived(environ)
     Path(environ["SPARK_HOME"], "jars", "spark-core.jar").write_bytes(b"more classes")
