@@ -1,21 +1,12 @@
-"""Words that name nothing, in Python files, and the list of files still to be cleaned of them.
-
-Run this file to drop from `tests/tidy/words_to_clean.json` the files that are clean; with `--moved`
-to write the list anew, for when files that are on it were moved.
-"""
+"""Words that name nothing, in Python files."""
 
 from __future__ import annotations
 
 import ast
-import json
-import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from support.sources import files, lab_modules, modules, short
-
-LIST = Path(__file__).parents[1] / "tidy" / "words_to_clean.json"
 
 BARE_NAMES = {"found", "one", "what", "there", "told"}
 # A docstring that opens with one of these has not said what it is about.
@@ -93,24 +84,3 @@ def files_with_docstrings_without_subject() -> dict[str, list[tuple[int, str]]]:
         for module in (*modules(), *lab_modules())
         if (openings := list(docstrings_without_subject(module.tree)))
     }
-
-
-def to_clean() -> dict[str, list[str]]:
-    """The files that are still to be cleaned, as listed: of bare names, and of docstrings."""
-    listed: dict[str, list[str]] = json.loads(LIST.read_text(encoding="utf-8"))
-    return listed
-
-
-def main() -> None:
-    unclean = {
-        "names": sorted(files_with_bare_names()),
-        "docstrings": sorted(files_with_docstrings_without_subject()),
-    }
-    if "--moved" not in sys.argv:
-        listed = to_clean()
-        unclean = {kind: [p for p in paths if p in listed[kind]] for kind, paths in unclean.items()}
-    LIST.write_text(json.dumps(unclean, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -87,7 +87,7 @@ def test_a_ratio_is_taken_within_a_repeat_and_the_least_query_is_the_headline() 
     ]
     least = by_name(runs)["headline.event_p99_ratio_remote20_min"]
     assert least.value == 2.0
-    assert "cm_category" in least.what
+    assert "cm_category" in least.meaning
     joined = by_name([run for run in runs if run.cell == JOIN])
     assert joined["headline.event_p99_ratio_remote20_min"].value == 4.0
     assert joined["headline.event_p99_ratio_remote20_min"].repeats == (4.0, 4.0, 8.0)
@@ -106,7 +106,7 @@ def test_the_ablated_ratio_is_against_spark_s_order_with_our_local_files() -> No
     assert figures_made["headline.event_p99_ratio_local_min"].value == 3.0
     ablated = figures_made["headline.event_p99_ratio_local_ablated"]
     assert ablated.value == 1.5
-    assert "cm_category" in ablated.what
+    assert "cm_category" in ablated.meaning
     assert ablated.goal is None
 
 
@@ -114,11 +114,11 @@ def test_a_ratio_says_where_both_sides_have_the_state_of_what_is_visible() -> No
     runs = [run_at(JOIN, name, 0, 10.0) for name in ("tuned", "full", "full-replicated")]
     runs += [run_at(JOIN, name, 0, 10.0) for name in ("tuned-files", "plug-in")]
     figures_made = by_name(runs)
-    least = figures_made["headline.event_p99_ratio_remote20_min"].what
+    least = figures_made["headline.event_p99_ratio_remote20_min"].meaning
     assert least.endswith("tuned in the checkpoint location, full in the log, one copy")
-    same = figures_made["headline.replicated_ratio_remote20"].what
+    same = figures_made["headline.replicated_ratio_remote20"].meaning
     assert same.endswith("full-replicated in the log, three copies")
-    alone = figures_made["headline.plug_in_ratio_remote20"].what
+    alone = figures_made["headline.plug_in_ratio_remote20"].meaning
     assert "plug-in in the checkpoint location" in alone
 
 
@@ -140,13 +140,14 @@ def test_each_step_of_the_ablation_is_over_the_one_before_it() -> None:
     assert figures_made[f"{step}.tuned+files.batch_p50_ratio"].value == pytest.approx(4 / 3)
     assert figures_made[f"{step}.asyncckpt.batch_p50_ratio"].repeats == (1.5,)
     assert figures_made[f"{step}.full.batch_p50_ratio"].value == 2.0
-    assert "a changelog instead of snapshots" in figures_made[f"{step}.tuned.batch_p50_ratio"].what
+    changelog_step = figures_made[f"{step}.tuned.batch_p50_ratio"]
+    assert "a changelog instead of snapshots" in changelog_step.meaning
     assert f"{step}.default.batch_p50_ratio" not in figures_made
 
 
 def test_behind_a_delay_the_step_after_tuned_is_the_one_that_was_run() -> None:
     figures_made = by_name([run_at(JOIN, name, 0, 10.0) for name in ("tuned", "asyncckpt", "full")])
-    sentence = figures_made["lr_join_30_1.remote20.0s.step.asyncckpt.event_p99_ratio"].what
+    sentence = figures_made["lr_join_30_1.remote20.0s.step.asyncckpt.event_p99_ratio"].meaning
     assert "tuned over asyncckpt" in sentence
 
 
@@ -202,7 +203,7 @@ def test_one_that_held_no_rate_is_taken_at_the_lowest_it_failed_at() -> None:
 
 def test_a_search_that_ended_at_its_highest_rate_says_so() -> None:
     both = (searched("tuned", (10_000, True)), searched("full", (10_000, True)))
-    assert "ended at the highest" in of_searches(*both)["headline.sustainable_ratio"].what
+    assert "ended at the highest" in of_searches(*both)["headline.sustainable_ratio"].meaning
 
 
 def test_spark_as_it_comes_is_seen_to_grow_beside_ours_and_is_not_the_headline() -> None:

@@ -53,7 +53,7 @@ def noted(seconds: float, *, lag_ms: float = 1.0, rising: bool = False) -> Noted
         for at in sent_ms
     ]
     sent = Sent(len(sent_ms), len(sent_ms), seconds, 0, lag_ms, lag_ms, lag_ms, 1.0, 1.0, True)
-    return Noted(sightings, send.Told(sent, STARTED_MS, [lag_ms] * 10), rows_checked=5)
+    return Noted(sightings, send.SenderReport(sent, STARTED_MS, [lag_ms] * 10), rows_checked=5)
 
 
 class Fake:

@@ -72,7 +72,7 @@ def test_each_query_is_held_against_the_better_of_the_baselines() -> None:
     assert made["headline.p95_reduction"].value == pytest.approx(50.0)
     assert made["headline.mean_reduction"].value == pytest.approx(50.0)
     assert made["headline.worst_query_ratio"].value == pytest.approx(1.1)
-    assert COUNT in msgspec.to_builtins(made["headline.worst_query_ratio"])["what"]
+    assert COUNT in msgspec.to_builtins(made["headline.worst_query_ratio"])["meaning"]
 
 
 def test_the_headline_is_of_the_longest_deadline_and_high_traffic() -> None:
@@ -142,7 +142,7 @@ def test_a_burst_takes_as_long_as_its_slowest_query() -> None:
     made = by_name([msgspec.structs.replace(calm, recoveries=back)])
     assert made["burst.db-edf.back_s"].value == 7.0
     assert made["burst.db-edf.worst_ms"].value == 9e3
-    assert "not back" in msgspec.to_builtins(made["burst.db-edf.back_s"])["what"]
+    assert "not back" in msgspec.to_builtins(made["burst.db-edf.back_s"])["meaning"]
 
 
 def test_a_backlog_is_timed_from_the_start_of_the_query() -> None:

@@ -59,7 +59,7 @@ def noted(conditions: Together, *, rising: bool) -> TogetherNoted:
         part.query: PartNoted(rows=rows, batches=batches, rows_checked=5)
         for part in conditions.parts
     }
-    return TogetherNoted(parts, send.Told(sent, STARTED_MS, [1.0] * 10), cpu_s=3.0)
+    return TogetherNoted(parts, send.SenderReport(sent, STARTED_MS, [1.0] * 10), cpu_s=3.0)
 
 
 class Fake:

@@ -42,7 +42,7 @@ def by_name(*records: Record) -> dict[str, Figure]:
 
 def words_of(figure: Figure) -> str:
     """The sentence of a figure."""
-    return str(msgspec.to_builtins(figure)["what"])
+    return str(msgspec.to_builtins(figure)["meaning"])
 
 
 def test_latency_is_that_of_the_best_workload_and_no_workload_may_be_slower() -> None:

@@ -27,7 +27,7 @@ from penstock_lab.experiment.suite import Suite
 from penstock_lab.experiment.turns import Tell
 from penstock_lab.suites import compared
 from penstock_lab.suites.compared import Open, Record
-from penstock_lab.workloads.send import Told
+from penstock_lab.workloads.send import SenderReport
 from penstock_lab.workloads.sending import Sent
 
 STARTED_MS = 1_000_000
@@ -51,7 +51,7 @@ def noted(
     sent = Sent(len(sent_ms), len(sent_ms), 1.0, 0, lag_ms, lag_ms, lag_ms, 1.0, 1.0, True)
     return Noted(
         sightings,
-        Told(sent, STARTED_MS, [lag_ms] * 10),
+        SenderReport(sent, STARTED_MS, [lag_ms] * 10),
         rows_checked=50,
         rows_different=rows_different,
         differences=["q1, batch 3 (marker 9): committed but not expected price=1"] * rows_different,

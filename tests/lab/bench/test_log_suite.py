@@ -42,8 +42,8 @@ def test_what_sums_the_log_up_is_the_embedded_one_and_jetstream_has_its_own_with
     assert by_name["jetstream.recovery_ratio"].value == 6.0
     assert by_name["jetstream.tag_read_ratio"].value == pytest.approx(0.95)
     assert by_name["jetstream.tag_read_many_mb_per_s"].value == 95
-    assert "0.2 GB over 0.02 GB" in by_name["jetstream.start_ratio"].what
-    assert "2 GB over 0.2 GB" in by_name["headline.start_ratio"].what
+    assert "0.2 GB over 0.02 GB" in by_name["jetstream.start_ratio"].meaning
+    assert "2 GB over 0.2 GB" in by_name["headline.start_ratio"].meaning
     of_jetstream = [figure for figure in by_name.values() if figure.name.startswith("jetstream.")]
     assert all(figure.goal is None for figure in of_jetstream)
 

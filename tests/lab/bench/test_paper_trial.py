@@ -21,7 +21,7 @@ from penstock_lab.suites.paper import batch_runs
 from penstock_lab.suites.paper.batch_runs import Record
 from penstock_lab.suites.paper.cells import CM1, LR2, Batches, Search
 from penstock_lab.suites.paper.plans import plan_of
-from penstock_lab.workloads.send import Told
+from penstock_lab.workloads.send import SenderReport
 from penstock_lab.workloads.sending import Sent
 
 STARTED_MS = 1_000_000
@@ -62,7 +62,7 @@ class Fake:
         sent = Sent(10, 10, conditions.seconds, 0, 1.0, 1.0, 1.0, 1.0, 1.0, True)
         batches = [Timed(n, STARTED_MS + 3_000 * n, 100, 900.0, 800.0) for n in range(6)]
         return Noted(
-            *(sightings, Told(sent, STARTED_MS, [1.0])),
+            *(sightings, SenderReport(sent, STARTED_MS, [1.0])),
             is_drained=self.is_drained,
             batches=batches,
             rows_checked=1,

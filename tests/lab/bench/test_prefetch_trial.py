@@ -35,7 +35,7 @@ from penstock_lab.suites.prefetch.modes import OURS
 from penstock_lab.suites.prefetch.plans import plan_of
 from penstock_lab.suites.prefetch.records import Record
 from penstock_lab.suites.prefetch.rooms import Open
-from penstock_lab.workloads.send import Told as SenderReport
+from penstock_lab.workloads.send import SenderReport
 from penstock_lab.workloads.sending import Sent
 
 STARTED_MS = 1_000_000

@@ -56,7 +56,7 @@ def test_the_headline_names_the_worst_cell() -> None:
     assert by_name["headline.marker_vs_transaction_p50_10ms"].value == 2.5
     assert by_name["headline.marker_vs_transaction_p99_10ms"].value == 2.5
     assert by_name["headline.marker_vs_transaction_p50_min"].value == 0.95
-    assert "Q4 every 100 ms" in by_name["headline.marker_vs_transaction_p50_min"].what
+    assert "Q4 every 100 ms" in by_name["headline.marker_vs_transaction_p50_min"].meaning
     assert by_name["headline.aligned_vs_marker_p50_max"].value == 0.9
     assert by_name["headline.marker_vs_unsafe_p50_max"].value == 1.25
     assert by_name["log.Q4.10ms.marker.p50_ms"].value == 20.0
@@ -108,7 +108,7 @@ def test_the_headline_at_ten_milliseconds_is_of_both_queries_and_of_no_other_int
     for share, value in (("p50", 2.0), ("p99", 4.0)):
         headline = by_name[f"headline.marker_vs_transaction_{share}_10ms"]
         assert (headline.value, len(headline.repeats)) == (value, 3)
-        assert "Q8 every 10 ms" in headline.what
+        assert "Q8 every 10 ms" in headline.meaning
         assert by_name[f"log.Q8.10ms.marker_vs_transaction_{share}"].value == value
     assert by_name["headline.marker_vs_transaction_p50_min"].value == 1.0
 

@@ -23,7 +23,7 @@ from penstock_lab.experiment.plan import Conditions, plan_of
 from penstock_lab.experiment.query_sets import QUERY_SETS
 from penstock_lab.experiment.record import Run, run_of
 from penstock_lab.processes import Late
-from penstock_lab.workloads.send import Told
+from penstock_lab.workloads.send import SenderReport
 
 PLAN = msgspec.structs.replace(
     plan_of(QUERY_SETS["nexmark"], quick=True, queries=("q1",), chosen=("tuned",), rate=500),
@@ -196,7 +196,7 @@ def test_an_answer_that_differs_is_wrong(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_late_sender_voids_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wait_report = Sender.wait_report
 
-    def late(self: Sender, timeout_s: float) -> Told:
+    def late(self: Sender, timeout_s: float) -> SenderReport:
         sender_report = wait_report(self, timeout_s)
         return msgspec.structs.replace(
             sender_report, sent=msgspec.structs.replace(sender_report.sent, lag_ms_p99=55.0)

@@ -34,7 +34,7 @@ from penstock_lab.experiment.verdict import Verdict
 from penstock_lab.suites import sustain
 from penstock_lab.suites.compared import Cell
 from penstock_lab.suites.sustain import figure, search_of, steps
-from penstock_lab.workloads.send import Told
+from penstock_lab.workloads.send import SenderReport
 from penstock_lab.workloads.sending import Sent
 
 
@@ -58,7 +58,7 @@ def test_a_rate_that_does_not_hold_at_first_is_halved_and_then_its_interval() ->
     tried: list[Tried] = []
     while (rate := next_rate(tried, 4_000, 16_000, 4)) is not None:
         tried.append(Tried(rate, rate <= 2_700))
-    assert [one.rate for one in tried] == [4_000, 2_000, 3_000, 2_500]
+    assert [attempt.rate for attempt in tried] == [4_000, 2_000, 3_000, 2_500]
 
 
 def test_a_system_faster_than_the_highest_rate_is_not_pushed_beyond_it() -> None:
@@ -112,11 +112,11 @@ def test_the_figure_is_named_by_query_and_system_and_says_what_stopped_it() -> N
     rises = Tried(10_000, False, "latency rises")
     sustained = figure(of(Tried(5_000, True, "held"), rises, Tried(7_500, True, "held")))
     assert (sustained.name, sustained.value) == ("Q18.tuned.sustained_per_s", 7_500)
-    assert sustained.what.endswith("at 10,000 latency rises")
+    assert sustained.meaning.endswith("at 10,000 latency rises")
 
 
 def test_a_system_that_held_every_rate_is_not_said_to_be_at_its_limit() -> None:
-    assert "the limit is higher" in figure(of(Tried(5_000, True), Tried(10_000, True))).what
+    assert "the limit is higher" in figure(of(Tried(5_000, True), Tried(10_000, True))).meaning
 
 
 def test_how_a_rate_went_is_told_in_words() -> None:
@@ -152,7 +152,7 @@ class Limited:
         sent_us = [int(n * 1e5) for n in range(int(conditions.seconds * 10))]
         seen = [Sighting(int(at * slower) + 200_000, np.array([at])) for at in sent_us]
         sent = Sent(1, 1, 1.0, 0, 1.0, 1.0, 1.0, 1.0, 1.0, True)
-        return Noted(seen, Told(sent, 0, [1.0]), rows_checked=1)
+        return Noted(seen, SenderReport(sent, 0, [1.0]), rows_checked=1)
 
 
 def test_a_search_finds_and_writes_what_a_system_can_hold(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from penstock_lab.experiment.systems import TUNED_STORE
 from penstock_lab.processes import Late, output_to, tail
 from penstock_lab.queries import Stage, start
 from penstock_lab.workloads.load import WORKLOADS, Load
-from penstock_lab.workloads.send import Told
+from penstock_lab.workloads.send import SenderReport
 
 QUERY = query()
 WORKLOAD = "demo_bids"
@@ -162,7 +162,9 @@ def _wait_running(demo: RunningDemo, clock: Clock) -> None:
         clock.sleep(POLL_S)
 
 
-def _outcome(plan: Plan, demo: RunningDemo, report: Told, checked: oracle.Checked) -> Outcome:
+def _outcome(
+    plan: Plan, demo: RunningDemo, report: SenderReport, checked: oracle.Checked
+) -> Outcome:
     warm_ms = report.started_ms + int(plan.warm_up_s * 1000)
     queries = []
     for stage in demo.stages:
@@ -197,7 +199,7 @@ def _watch(
     sent_before: int,
     console: Console,
     clock: Clock,
-) -> Told:
+) -> SenderReport:
     """The sender's report; until it comes, redraw, and raise as soon as a query has failed."""
     began_s = clock.monotonic_s()
     rows, at_s = sent_before, began_s

@@ -14,7 +14,7 @@ from penstock.spark.class_archive import FOLDER_VARIABLE
 from penstock_lab.experiment.driver_commands import Answer, Command, Setup
 from penstock_lab.processes import Child
 from penstock_lab.workloads.load import Load
-from penstock_lab.workloads.send import READY, Told
+from penstock_lab.workloads.send import READY, SenderReport
 
 READY_TIMEOUT_S = 120.0
 
@@ -87,8 +87,8 @@ class Sender(Child):
         """Make the sender stop and report what it has sent."""
         self._process.send_signal(signal.SIGTERM)
 
-    def wait_report(self, timeout_s: float) -> Told:
-        return msgspec.json.decode(self.wait_line(timeout_s), type=Told)
+    def wait_report(self, timeout_s: float) -> SenderReport:
+        return msgspec.json.decode(self.wait_line(timeout_s), type=SenderReport)
 
 
 def _address_variables(address: Address | None) -> dict[str, str]:

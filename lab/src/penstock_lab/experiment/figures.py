@@ -50,7 +50,7 @@ class Figure(msgspec.Struct, frozen=True):
 
     name: str
     unit: str
-    what: str
+    meaning: str
     value: float
     repeats: tuple[float, ...] = ()
     goal: Goal | None = None
@@ -76,12 +76,12 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def middle(
-    name: str, unit: str, what: str, repeats: Iterable[float], goal: Goal | None = None
+    name: str, unit: str, meaning: str, repeats: Iterable[float], goal: Goal | None = None
 ) -> list[Figure]:
     """The median of the repeats as a figure; none of none."""
     values = tuple(repeats)
     value = median(values)
-    return [] if value is None else [Figure(name, unit, what, value, values, goal)]
+    return [] if value is None else [Figure(name, unit, meaning, value, values, goal)]
 
 
 def medians(
@@ -90,9 +90,9 @@ def medians(
     """For each key, unit, sentence and value the median over the records that count."""
     counted = [record for record in records if record.is_counted]
     figures: list[Figure] = []
-    for key, unit, what, value in wanted:
+    for key, unit, meaning, value in wanted:
         repeats = [number for record in counted if (number := value(record)) is not None]
-        figures += middle(f"{name}.{key}", unit, what, repeats)
+        figures += middle(f"{name}.{key}", unit, meaning, repeats)
     return figures
 
 
@@ -177,7 +177,7 @@ def verdict_counts(runs: Sequence[Run], judged: Sequence[Run] | None = None) -> 
     """Counts of runs that do not count, by their names. Wrong answers are counted over all `runs`,
     the rest over those `judged`, which are all unless given."""
     counts = []
-    for name, what, kind in (
+    for name, meaning, kind in (
         ("answers_wrong", "runs with a wrong answer", "wrong"),
         ("runs_failed", "runs that failed", "failed"),
         ("runs_stalled", "runs that stalled", "stalled"),
@@ -186,7 +186,7 @@ def verdict_counts(runs: Sequence[Run], judged: Sequence[Run] | None = None) -> 
         among = runs if kind == "wrong" or judged is None else judged
         bad = sum(run.verdict.kind == kind for run in among)
         goal = None if kind.startswith("void") else Goal("at most", 0)
-        counts.append(Figure(f"{HEADLINE}{name}", "", what, float(bad), (), goal))
+        counts.append(Figure(f"{HEADLINE}{name}", "", meaning, float(bad), (), goal))
     return counts
 
 

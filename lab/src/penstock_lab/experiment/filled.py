@@ -20,7 +20,7 @@ from penstock_lab.experiment.state_reads import CacheReads, StateReads, between,
 from penstock_lab.experiment.together import sent_before
 from penstock_lab.experiment.visible_rows import Span, throughput, within
 from penstock_lab.workloads.load import Load
-from penstock_lab.workloads.send import Told as SenderReport
+from penstock_lab.workloads.send import SenderReport
 
 EVENT_RATE = 10_000
 """Events in a second of event time, whatever the rate: so the rows of two rates are the same."""

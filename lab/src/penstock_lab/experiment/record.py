@@ -24,7 +24,7 @@ from penstock_lab.experiment.latency import (
 )
 from penstock_lab.experiment.plan import Conditions
 from penstock_lab.experiment.verdict import Evidence, Verdict, judge
-from penstock_lab.workloads.send import Told
+from penstock_lab.workloads.send import SenderReport
 from penstock_lab.workloads.sending import Sent
 
 C = TypeVar("C")
@@ -83,7 +83,7 @@ class Noted(msgspec.Struct):
     """Notes of a run, filled in as it goes, so that a run cut short has what it came to."""
 
     sightings: Sequence[Sighting] = ()
-    told: Told | None = None
+    sender_report: SenderReport | None = None
     is_drained: bool = True
     rows_checked: int = 0
     rows_different: int = 0
@@ -110,8 +110,8 @@ class Noted(msgspec.Struct):
         """The begin of the measured stretch, since the epoch; the sender must have reported."""
         if self.warm_ms is not None:
             return self.warm_ms
-        assert self.told is not None
-        return self.told.started_ms + conditions.warm_up_s * 1000
+        assert self.sender_report is not None
+        return self.sender_report.started_ms + conditions.warm_up_s * 1000
 
 
 class Measured(msgspec.Struct, Generic[C], frozen=True):
@@ -140,7 +140,7 @@ class Measured(msgspec.Struct, Generic[C], frozen=True):
 
 def run_of(conditions: Conditions, system: str, repeat: int, noted: Noted) -> Run:
     """Pure: percentiles, gaps and the verdict from what was noted."""
-    sender_report, query, rate = noted.told, conditions.query, conditions.rate
+    sender_report, query, rate = noted.sender_report, conditions.query, conditions.rate
     if sender_report is None:
         error = noted.error or "the run did not come to its end"
         return Run(query, system, repeat, Verdict("failed", (error,)), rate)
@@ -186,9 +186,9 @@ def run_of(conditions: Conditions, system: str, repeat: int, noted: Noted) -> Ru
 
 def with_batch_slope(run: Run, conditions: Conditions, noted: Noted) -> Run:
     """The run with the rise of its latency taken over the oldest row of every batch."""
-    if noted.told is None:
+    if noted.sender_report is None:
         return run
-    warm_us = noted.told.started_ms * 1000 + round(conditions.warm_up_s * 1e6)
+    warm_us = noted.sender_report.started_ms * 1000 + round(conditions.warm_up_s * 1e6)
     until_us = warm_us + round(conditions.measure_s * 1e6)
     slope = batch_slope_ms_per_s(noted.sightings, warm_us, until_us)
     return msgspec.structs.replace(run, slope_ms_per_s=slope)

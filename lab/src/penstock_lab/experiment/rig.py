@@ -235,7 +235,7 @@ class Rig:
         elif self._tells_commits:
             SYSTEM_CLOCK.sleep(conditions.warm_up_s)
             noted.cpu_s = cpu_in(self._pids(), conditions.measure_s)
-        noted.told = sender.wait_report(conditions.seconds + SENDER_GRACE_S)
+        noted.sender_report = sender.wait_report(conditions.seconds + SENDER_GRACE_S)
         if self._tells_commits:
             self._note_commits(self._ask(Tell(), STOP_TIMEOUT_S), noted)
 

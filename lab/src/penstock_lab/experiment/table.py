@@ -64,7 +64,7 @@ def show_figures(console: Console, title: str, figures: Sequence[Figure]) -> Non
     """The table, and what each figure is in a line of its own, so that nothing is cut off."""
     console.print(figures_table(title, figures))
     for figure in figures:
-        console.print(f"{figure.name}: {figure.what}", style="dim", soft_wrap=True)
+        console.print(f"{figure.name}: {figure.meaning}", style="dim", soft_wrap=True)
     console.print()
 
 
@@ -75,7 +75,7 @@ def show_summary(
     summary = [figure for figure in figures if figure.is_summary]
     console.print(figures_table(f"{suite}, figures", summary))
     for figure in summary if explained else ():
-        console.print(f"{figure.name}: {figure.what}", style="dim", soft_wrap=True)
+        console.print(f"{figure.name}: {figure.meaning}", style="dim", soft_wrap=True)
 
 
 def show_legend(console: Console, words: str) -> None:

@@ -28,7 +28,7 @@ from penstock_lab.experiment.visible_rows import (
     within,
 )
 from penstock_lab.workloads.load import Load
-from penstock_lab.workloads.send import Told as SenderReport
+from penstock_lab.workloads.send import SenderReport
 
 Traffic: TypeAlias = Literal["constant", "normal", "burst"]
 GRAVEST_FIRST: tuple[Kind, ...] = ("wrong", "failed", "stalled", "void: late generator", "ok")

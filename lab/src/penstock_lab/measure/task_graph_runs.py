@@ -24,7 +24,7 @@ from penstock_lab.measure.log_sizes import EMBEDDED, JETSTREAM
 from penstock_lab.measure.task_graph_answers import check
 from penstock_lab.percentiles import percentile
 from penstock_lab.workloads import sending
-from penstock_lab.workloads.send import Told
+from penstock_lab.workloads.send import SenderReport
 
 FILL_TICK_MS = 100
 """Few and large appends: what fills a state is not measured."""
@@ -53,7 +53,7 @@ def sightings(seen: Sequence[Seen]) -> list[Sighting]:
     ]
 
 
-def sender_report(sent: Sent) -> Told:
+def sender_report(sent: Sent) -> SenderReport:
     """The sender's report in the words of the other suites; times are the monotonic clock's."""
     summed = sending.Sent(
         rows=sent.rows,
@@ -67,7 +67,7 @@ def sender_report(sent: Sent) -> Told:
         append_ms_p99=round(sent.append_ms_p99, 2),
         priority_raised=sent.priority_raised,
     )
-    return Told(summed, sent.started_us // 1000, sent.lag_ms)
+    return SenderReport(summed, sent.started_us // 1000, sent.lag_ms)
 
 
 class Fill(msgspec.Struct, frozen=True):
@@ -122,7 +122,7 @@ def _run(
             open_s=fill.open_s,
         )
         sender.tell(b"go")
-        noted.told = sender_report(sent_by(sender))
+        noted.sender_report = sender_report(sent_by(sender))
         noted.is_drained = running.wait_quiet(quiet_s, conditions.drain_s)
         seen = running.seen()
         noted.sightings = sightings(seen)

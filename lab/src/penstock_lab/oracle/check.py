@@ -27,7 +27,7 @@ TRUTHS_MAX = 25
 
 @dataclass
 class CheckedStage:
-    """What was compared of one stage."""
+    """Batches and rows of one stage that were compared."""
 
     batches: int = 0
     """Committed batches."""
@@ -38,7 +38,7 @@ class CheckedStage:
 
 @dataclass
 class Checked:
-    """How much was compared, by stage, and what differs; the first rows are kept whole."""
+    """Counts of a comparison, by stage, and what differs; the first rows are kept whole."""
 
     stages: dict[str, CheckedStage] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)

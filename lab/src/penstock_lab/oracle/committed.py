@@ -51,7 +51,7 @@ class Committed:
         self.base.close()
 
     def position(self, batch: int, stream: str) -> int:
-        """How far the batch had read a stream, by the stream's name in the log.
+        """The position up to which the batch had read a stream, by the stream's name in the log.
 
         A marker names the inputs its batch had rows of; the others stand where they were.
         """

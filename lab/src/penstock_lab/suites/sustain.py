@@ -147,7 +147,7 @@ def show(
         table.add_row(key_of(run.query), run.system, f"{run.rate:,}", p99, slope, how(run))
     console.print(table)
     for figure in figures:
-        console.print(f"{figure.name}: {figure.value:,.0f}: {figure.what}", soft_wrap=True)
+        console.print(f"{figure.name}: {figure.value:,.0f}: {figure.meaning}", soft_wrap=True)
 
 
 SUITE: Suite[Search, Record] = Suite(

@@ -34,12 +34,12 @@ from penstock_lab.workloads.sending import (
     send,
 )
 
-__all__ = ["LAG_MS_P99_MAX", "READY", "Sent", "Told"]
+__all__ = ["LAG_MS_P99_MAX", "READY", "SenderReport", "Sent"]
 
 SWITCH_S = 0.001
 
 
-class Told(msgspec.Struct, frozen=True):
+class SenderReport(msgspec.Struct, frozen=True):
     """The report of a sender that has sent everything: figures, when it began, and every lag."""
 
     sent: Sent
@@ -111,7 +111,7 @@ def main(
         # No report: whoever waits for it must not take a part of the rows for all of them.
         _fail(failed)
     lags = [round(lag, 2) for lane in crew for lag in lane.lag_ms]
-    sender_report = Told(report(crew, done.seconds, raised), done.started_ms, lags)
+    sender_report = SenderReport(report(crew, done.seconds, raised), done.started_ms, lags)
     print(msgspec.json.encode(sender_report).decode("ascii"), flush=True)
 
 

@@ -88,7 +88,7 @@ def measured(
     conditions = plan.conditions(cell, measure_s, warm_up, system)
     noted = seat.run(conditions)
     took_ms: list[float] = []
-    if noted.told is not None:
+    if noted.sender_report is not None:
         warm_ms = noted.measured_from_ms(conditions)
         inside = within(noted.batches, warm_ms, warm_ms + measure_s * 1000)
         # A policy holds the batch until it is to be cut, which is not the batch's time.

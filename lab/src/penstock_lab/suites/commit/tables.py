@@ -75,7 +75,7 @@ def show(
     show_legend(console, MEANING)
     for figure in figures:
         if figure.name.endswith(".sustained_per_s"):
-            console.print(f"{figure.name}: {figure.value:,.0f}: {figure.what}", soft_wrap=True)
+            console.print(f"{figure.name}: {figure.value:,.0f}: {figure.meaning}", soft_wrap=True)
     show_not_counted(console, [record for record in records if record.kind != "sustain"])
     for why in missing(plan, records):
         console.print(f"no figure: {why}", soft_wrap=True)

@@ -36,7 +36,7 @@ def show(
     rest = [figure for figure in figures if ".append_" not in figure.name]
     console.print(figures_table("log, figures", rest))
     for figure in rest:
-        console.print(f"{figure.name}: {figure.what}", style="dim", soft_wrap=True)
+        console.print(f"{figure.name}: {figure.meaning}", style="dim", soft_wrap=True)
 
 
 def appends_table(plan: Plan, figures: Sequence[Figure]) -> Table:
