@@ -68,7 +68,7 @@ class Run:
 
     def _batches(self) -> dict[str, int]:
         known = self._trial.client.queries()
-        return {query["query"]: query["marker"]["batch"] for query in known if query["marker"]}
+        return {query.query: query.marker.batch for query in known if query.marker is not None}
 
 
 @pytest.fixture(scope="module")
