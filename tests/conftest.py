@@ -17,6 +17,7 @@ from support.file_times import FileTimes
 from support.run_order import MARKED_FOLDERS, turn
 from support.servers.processes import ServerProcess
 from support.servers.redis_server import RedisServer
+from support.skip_reasons import NO_NATS, NO_REDIS
 from support.spark import class_archive
 
 # The same histories every time, so that a failure is a change of the code; new ones are tried by
@@ -26,11 +27,6 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("explore" if os.environ.get("PENSTOCK_EXPLORE") else "same")
 
-NO_NATS = "skipped, because there is no nats-server here: install Debian's nats-server"
-NO_REDIS = (
-    "skipped, because there is no redis-server or no client for it here: install Debian's "
-    "redis-server, and the extra `redis`"
-)
 class_archive.use(os.environ)
 
 # A shell without a terminal starts what is in its background with SIGINT ignored, and children

@@ -38,7 +38,7 @@ object AdmissionCases extends Cases {
   check("a_note_on_the_plan_is_told_once_and_again_when_it_has_changed", once) { _ =>
     val notes = new PlanNotes
     val untold = new UntoldNotes(notes, "run")
-    def told(server: String): Seq[String] = {
+    def toldNotes(server: String): Seq[String] = {
       val next = untold.next()
       untold.delivered(next, server)
       next.map { case (_, note) => s"${note.rule} ${note.operator} ${note.text} ${note.sinceBatch}" }
@@ -46,16 +46,16 @@ object AdmissionCases extends Cases {
     notes.say("run", 0, "panes", 0, "left")
     notes.say("run", 0, "eviction", 1, "x" * 1000)
     notes.say("other", 0, "panes", 0, "of another run")
-    equal("what is new", told("first"), Seq("panes 0 left 0", s"eviction 1 ${"x" * 500}… 0"))
+    equal("what is new", toldNotes("first"), Seq("panes 0 left 0", s"eviction 1 ${"x" * 500}… 0"))
     notes.say("run", 1, "panes", 0, "left")
-    equal("what is the same", told("first"), Nil)
+    equal("what is the same", toldNotes("first"), Nil)
     notes.say("run", 2, "panes", 0, "by panes")
-    equal("what has changed", told("first"), Seq("panes 0 by panes 2"))
-    equal("nothing, to a server of which nobody knows yet that it is new", told("second"), Nil)
-    equal("all, to it", told("second").size, 2)
-    equal("what is left", told("second"), Nil)
+    equal("what has changed", toldNotes("first"), Seq("panes 0 by panes 2"))
+    equal("nothing, to a server of which nobody knows yet that it is new", toldNotes("second"), Nil)
+    equal("all, to it", toldNotes("second").size, 2)
+    equal("what is left", toldNotes("second"), Nil)
     (1 to 100).foreach(operator => notes.say("run", 3, "prefetch", operator.toLong, "more"))
-    equal("of many", Seq.fill(4)(told("second").size), Seq(32, 32, 32, 4))
+    equal("of many", Seq.fill(4)(toldNotes("second").size), Seq(32, 32, 32, 4))
   }
 
   check("reports_that_nobody_hears_are_bounded_too", once) { _ =>

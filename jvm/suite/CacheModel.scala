@@ -104,49 +104,49 @@ final class CacheModel(seed: Long, order: String, isBack: Boolean, bytesMax: Lon
     case _ => beside()
   }
 
-  private def get(key: String): Unit = told(s"get $key") {
+  private def get(key: String): Unit = inStory(s"get $key") {
     land(key)
     native.failures = 0
     same(s"get $key", read(key, fills = true), expected.get(key))
   }
 
-  private def exists(key: String): Unit = told(s"exists $key") {
+  private def exists(key: String): Unit = inStory(s"exists $key") {
     land(key)
     native.failures = 0
     same(s"exists $key", store.exists(Family, key.getBytes, fills = true), expected.contains(key))
   }
 
   /** As an operator reads that evicts. */
-  private def scanRead(key: String): Unit = told(s"scan-get $key") {
+  private def scanRead(key: String): Unit = inStory(s"scan-get $key") {
     native.failures = 0
     val before = cache.bytes
     same(s"get $key", read(key, fills = false), expected.get(key))
     same("bytes cached by a scan", cache.bytes, before)
   }
 
-  private def put(key: String): Unit = told(s"put $key ${nextValue + 1}") {
+  private def put(key: String): Unit = inStory(s"put $key ${nextValue + 1}") {
     nextValue += 1
     store.write(Family, key.getBytes, bytes(nextValue))
     expected(key) = nextValue
   }
 
-  private def remove(key: String): Unit = told(s"remove $key") {
+  private def remove(key: String): Unit = inStory(s"remove $key") {
     store.write(Family, key.getBytes, null)
     expected -= key
   }
 
-  private def merge(key: String): Unit = told(s"merge $key") {
+  private def merge(key: String): Unit = inStory(s"merge $key") {
     nextValue += 1
     store.around(Family, key.getBytes)(native.write(Family, key.getBytes, bytes(nextValue)))
     expected(key) = nextValue
   }
 
-  private def scan(): Unit = told("scan") {
+  private def scan(): Unit = inStory("scan") {
     store.writeOut()
     same("a scan", native.written.toMap, expected.toMap)
   }
 
-  private def commit(): Unit = told("commit") {
+  private def commit(): Unit = inStory("commit") {
     position += 1
     store.endBatch()
     same("what is committed", native.written.toMap, expected.toMap)
@@ -155,7 +155,7 @@ final class CacheModel(seed: Long, order: String, isBack: Boolean, bytesMax: Lon
   }
 
   /** Aborted writes stay in the open RocksDB until it is loaded again. */
-  private def abort(): Unit = told("abort") {
+  private def abort(): Unit = inStory("abort") {
     leaveNative()
     store.shut()
     expected.clear()
@@ -166,7 +166,7 @@ final class CacheModel(seed: Long, order: String, isBack: Boolean, bytesMax: Lon
   }
 
   /** At the last commit, as another attempt of a task does. */
-  private def reload(): Unit = told("reload") {
+  private def reload(): Unit = inStory("reload") {
     leaveNative()
     store.shut()
     expected.clear()
@@ -175,7 +175,7 @@ final class CacheModel(seed: Long, order: String, isBack: Boolean, bytesMax: Lon
   }
 
   /** The run is over, and its task is still at work. */
-  private def retire(): Unit = told("retire")(store.retire())
+  private def retire(): Unit = inStory("retire")(store.retire())
 
   private def reopen(): Unit = {
     if (store.isOver) renew()
@@ -202,7 +202,7 @@ final class CacheModel(seed: Long, order: String, isBack: Boolean, bytesMax: Lon
 
   private def finish(chunk: Held): Unit = while (chunks.contains(chunk)) advance(chunk)
 
-  private def hint(): Unit = told("hint") {
+  private def hint(): Unit = inStory("hint") {
     val keys = Array.fill(1 + random.nextInt(5))(key().getBytes)
     val candidate = Candidate.all(random.nextInt(Candidate.all.size))
     // Of the batch under way, or one that is committed.
@@ -239,7 +239,7 @@ final class CacheModel(seed: Long, order: String, isBack: Boolean, bytesMax: Lon
 
   private def key(): String = s"k${random.nextInt(keys)}"
 
-  private def told(act: String)(body: => Unit): Unit = {
+  private def inStory(act: String)(body: => Unit): Unit = {
     story += act
     body
   }

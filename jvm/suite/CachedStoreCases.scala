@@ -73,11 +73,14 @@ object CachedStoreCases extends Cases {
       equal(s"row $n", number(first.get(key("row", n))), Option.when(n < 50)(n))
     }
     rig.commit(first)
-    val told = counts(rig)
-    equal("all reads", told.hits + told.misses, 60L)
-    equal("fetched and used, or read by the task itself", told.used(Candidate.C) + told.misses, 60L)
-    equal("unused", told.unused(Candidate.C), 0L)
-    equal("times", told.accessTimes.total, 60L)
+    val counted = counts(rig)
+    equal("all reads", counted.hits + counted.misses, 60L)
+    equal(
+      "fetched and used, or read by the task itself",
+      counted.used(Candidate.C) + counted.misses,
+      60L)
+    equal("unused", counted.unused(Candidate.C), 0L)
+    equal("times", counted.accessTimes.total, 60L)
   }
 
   check("a_load_that_finds_its_version_open_keeps_what_is_cached", some) { rig =>
@@ -95,8 +98,8 @@ object CachedStoreCases extends Cases {
     second.remove(key("row", 4))
     holds("a cached value that was removed")(!second.keyExists(key("row", 4)))
     rig.commit(second)
-    val told = counts(rig)
-    equal("hits and misses", (told.hits, told.misses), (22L, 0L))
+    val counted = counts(rig)
+    equal("hits and misses", (counted.hits, counted.misses), (22L, 0L))
   }
 
   check("an_aborted_batch_leaves_nothing_in_the_cache", some) { rig =>
@@ -121,8 +124,8 @@ object CachedStoreCases extends Cases {
     val rows = store.iterator()
     rows.foreach(row => store.get(row.key.copy()))
     rows.close()
-    val told = counts(rig)
-    equal("counted, cached", (told.hits, told.misses, told.bytes), (0L, 0L, 0L))
+    val counted = counts(rig)
+    equal("counted, cached", (counted.hits, counted.misses, counted.bytes), (0L, 0L, 0L))
     store.get(key("row", 1))
     holds("after it they do")(counts(rig).bytes > 0)
     store.abort()

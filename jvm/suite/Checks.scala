@@ -6,44 +6,46 @@ import scala.util.control.NonFatal
 final class Broken(message: String) extends RuntimeException(message)
 
 object Checks {
-  def equal[A](what: String, got: A, expected: A): Unit =
-    if (got != expected) throw new Broken(s"$what is $got, expected $expected")
+  def equal[A](subject: String, got: A, expected: A): Unit =
+    if (got != expected) throw new Broken(s"$subject is $got, expected $expected")
 
-  def holds(what: String)(condition: => Boolean): Unit =
-    if (!condition) throw new Broken(s"it does not hold that $what")
+  def holds(claim: String)(condition: => Boolean): Unit =
+    if (!condition) throw new Broken(s"it does not hold that $claim")
 
   /** The body must throw; returns what it threw, or one of its causes, that has the words. */
-  def fails(what: String, words: String*)(body: => Any): Throwable = {
+  def fails(act: String, words: String*)(body: => Any): Throwable = {
     val thrown =
       try {
         body
         None
       } catch { case NonFatal(e) => Some(e) }
-    val error = thrown.getOrElse(throw new Broken(s"$what did not fail"))
-    val told = causes(error).map(e => s"${e.getClass.getName}: ${e.getMessage}")
+    val error = thrown.getOrElse(throw new Broken(s"$act did not fail"))
+    val messages = causes(error).map(e => s"${e.getClass.getName}: ${e.getMessage}")
     words.foreach { word =>
-      if (!told.exists(_.contains(word))) {
-        throw new Broken(s"$what failed, but not with '$word': ${told.mkString(" <- ")}")
+      if (!messages.exists(_.contains(word))) {
+        throw new Broken(s"$act failed, but not with '$word': ${messages.mkString(" <- ")}")
       }
     }
     error
   }
 
   /** Returns when the condition holds; the limit is only there to end a test that is broken. */
-  def eventually(what: String, limitMs: Long = 120000)(condition: => Boolean): Unit = {
+  def eventually(claim: String, limitMs: Long = 120000)(condition: => Boolean): Unit = {
     val end = System.nanoTime() + limitMs * 1000000
     while (!condition) {
-      if (System.nanoTime() > end) throw new Broken(s"for $limitMs ms it did not come to be that $what")
+      if (System.nanoTime() > end) {
+        throw new Broken(s"for $limitMs ms it did not come to be that $claim")
+      }
       Thread.sleep(5)
     }
   }
 
   /** The body must be over by then. */
-  def within[A](what: String, ms: Long)(body: => A): A = {
+  def within[A](act: String, ms: Long)(body: => A): A = {
     val start = System.nanoTime()
     val result = body
     val tookMs = (System.nanoTime() - start) / 1000000
-    if (tookMs > ms) throw new Broken(s"$what took $tookMs ms, more than $ms")
+    if (tookMs > ms) throw new Broken(s"$act took $tookMs ms, more than $ms")
     result
   }
 

@@ -7,7 +7,7 @@ import Rows._
 
 /** A checkpoint store that fails, and what is left when it works again. */
 object FaultCases extends Cases {
-  private val one: Pairs = Map(("a", 1) -> 1)
+  private val versionOne: Pairs = Map(("a", 1) -> 1)
 
   /** An attempt at batch 1, given up as Spark gives up a task that failed. */
   private def attempt(rig: StoreRig, number: Int)(isOver: => Unit): Unit = {
@@ -36,7 +36,7 @@ object FaultCases extends Cases {
       rig.faults("faulty", fault)
       fails(s"a commit with '$fault'", "scripted fault")(attempt(rig, 7)(()))
       rig.faults("faulty")
-      equal("version 1", rig.readAnew(1), one)
+      equal("version 1", rig.readAnew(1), versionOne)
       attempt(rig, 8)(())
       equal("version 2", rig.readAnew(2), Map(("a", 1) -> 8, ("attempt", 8) -> 8): Pairs)
     }
@@ -54,7 +54,7 @@ object FaultCases extends Cases {
       }
       holds("its batch is not committed")(!rig.location.has("commits/1"))
       rig.restart()
-      equal("version 1", rig.readAnew(1), one)
+      equal("version 1", rig.readAnew(1), versionOne)
       attempt(rig, 8)(())
       equal("version 2", rig.readAnew(2), Map(("a", 1) -> 8, ("attempt", 8) -> 8): Pairs)
     }

@@ -87,13 +87,13 @@ object Main {
     Points.letGo()
     var number = 0
     for (variant <- variants; (group, cases) <- groups) {
-      val wanted = cases.list.filter { one =>
-        words.isEmpty || words.exists(s"${variant.name}:$group:${one.name}".contains)
+      val wanted = cases.list.filter { contractCase =>
+        words.isEmpty || words.exists(s"${variant.name}:$group:${contractCase.name}".contains)
       }
-      if (wanted.nonEmpty && claim(s"${variant.name}.$group")) wanted.foreach { one =>
+      if (wanted.nonEmpty && claim(s"${variant.name}.$group")) wanted.foreach { contractCase =>
         number += 1
         val at = Files.createDirectories(folder.resolve(s"w$number"))
-        out.println(run(variant, one, at).put("group", group).toString)
+        out.println(run(variant, contractCase, at).put("group", group).toString)
         out.flush()
       }
     }
@@ -109,23 +109,23 @@ object Main {
     } catch { case _: FileAlreadyExistsException => false }
   }
 
-  private def run(variant: Variant, one: Case, folder: Path): ObjectNode = {
+  private def run(variant: Variant, contractCase: Case, folder: Path): ObjectNode = {
     val start = System.nanoTime()
-    val skipped = one.skip(variant)
-    val error = if (skipped.isDefined) None else attempt(variant, one, folder)
+    val skipped = contractCase.skip(variant)
+    val error = if (skipped.isDefined) None else attempt(variant, contractCase, folder)
     Json
       .createObjectNode()
       .put("variant", variant.name)
-      .put("case", one.name)
+      .put("case", contractCase.name)
       .put("ok", error.isEmpty)
       .put("error", error.orNull)
       .put("skipped", skipped.orNull)
       .put("ms", (System.nanoTime() - start) / 1000000)
   }
 
-  private def attempt(variant: Variant, one: Case, folder: Path): Option[String] = {
+  private def attempt(variant: Variant, contractCase: Case, folder: Path): Option[String] = {
     val rig = new StoreRig(variant, folder)
-    val failure = failureOf(one.body(rig))
+    val failure = failureOf(contractCase.body(rig))
     val stopping = failureOf(rig.stop())
     failure.orElse(stopping).orElse(failureOf(leavesNothing()))
   }

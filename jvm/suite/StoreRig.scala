@@ -247,10 +247,10 @@ final class StoreRig(val variant: Variant, folder: Path) {
 
   /** The names of what the location has of a partition, without checksums. */
   def files(partition: Int = 0): Set[String] = {
-    val there = root.resolve(s"state/0/$partition")
-    if (!Files.isDirectory(there)) Set.empty
+    val partitionFolder = root.resolve(s"state/0/$partition")
+    if (!Files.isDirectory(partitionFolder)) Set.empty
     else
-      Using.resource(Files.list(there)) {
+      Using.resource(Files.list(partitionFolder)) {
         _.iterator.asScala.map(_.getFileName.toString).filterNot(_.endsWith(".crc")).toSet
       }
   }
@@ -299,10 +299,10 @@ final class StoreRig(val variant: Variant, folder: Path) {
     ids.get((store.partitionId, version))
 
   private def numbers(of: String): Seq[Long] = {
-    val there = root.resolve(of)
-    if (!Files.isDirectory(there)) Nil
+    val numbersFolder = root.resolve(of)
+    if (!Files.isDirectory(numbersFolder)) Nil
     else
-      Using.resource(Files.list(there)) {
+      Using.resource(Files.list(numbersFolder)) {
         _.iterator.asScala.flatMap(_.getFileName.toString.toLongOption).toSeq
       }
   }

@@ -29,12 +29,12 @@ object Threads {
 
   /** Waits for one to come there, and ends it. */
   def kill(pool: String, method: String): Unit = {
-    var found = Option.empty[Thread]
+    var threadInMethod = Option.empty[Thread]
     eventually(s"a thread of $pool is in $method") {
-      found = in(pool, method)
-      found.isDefined
+      threadInMethod = in(pool, method)
+      threadInMethod.isDefined
     }
-    val thread = found.get
+    val thread = threadInMethod.get
     thread.interrupt()
     thread.join(60000)
     holds(s"$thread is dead")(!thread.isAlive)

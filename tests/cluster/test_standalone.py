@@ -120,8 +120,8 @@ def test_what_a_speculative_attempt_appended_is_never_seen(
     # more entries than the rows fed, the rows shown, and the query's take-over and markers.
     shown_entries = sum(1 for _ in client.scan("slow", 0))
     (query,) = client.queries()
-    others = 1 + len(client.markers(query["query"]))
-    lost = client.server()["latest"] - client.describe("events").latest - shown_entries - others
+    others = 1 + len(client.markers(query.query))
+    lost = client.server().latest - client.describe("events").latest - shown_entries - others
     assert lost > 0
 
 

@@ -90,5 +90,5 @@ def finish_and_check(
         for instance, (batch, point) in enumerate(stops.items(), 1):
             marker = client.markers(query, after_batch=batch - 1)[0]
             # A batch that was marked is not run again: its marker is that of the run before.
-            assert marker["instance"] == (instance if point == "after_marker" else instance + 1)
+            assert marker.instance == (instance if point == "after_marker" else instance + 1)
             assert (folder / "checkpoints" / name / "commits" / str(batch)).exists()

@@ -54,6 +54,6 @@ def test_what_was_answered_and_lost_is_computed_again_once(
         assert driver.wait(START_S) == 0, driver.said()[-4000:]
         assert "[penstock: appends_lost]" in driver.said()
         assert check(client, query_ids(driver)) == {"totals": ROWS, "copies": ROWS}
-        assert max(client.query(query)["instance"] for query in ids.values()) == 2
+        assert max(client.query(query).instance for query in ids.values()) == 2
     finally:
         driver.kill()

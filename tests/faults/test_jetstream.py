@@ -28,11 +28,9 @@ from support.log.backends import content, end_of, wait_for
 from support.log.drafts import draft, make, mark, pending, rows, take
 from support.servers.http_server import Answer, Served, table
 from support.servers.processes import wait_until
+from support.skip_reasons import NO_NATS
 
-pytestmark = pytest.mark.skipif(
-    nats_program() is None,
-    reason="skipped, because there is no nats-server here: install Debian's nats-server",
-)
+pytestmark = pytest.mark.skipif(nats_program() is None, reason=NO_NATS)
 
 WRITERS = 6
 STOP_S_MAX = 1

@@ -240,7 +240,7 @@ def test_state_that_was_in_the_location_alone_is_missed_with_an_error(
         server,
         folder,
         conf,
-        lambda query: any(marker["batch"] > 8 for marker in client.markers(query)),
+        lambda query: any(marker.batch > 8 for marker in client.markers(query)),
     )
     seen = client.read("totals").num_rows
     assert client.state(ids["totals"]).stores == ()

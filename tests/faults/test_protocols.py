@@ -16,6 +16,7 @@ from penstock_lab.baselines.task_graph.sources import load_of
 from penstock_lab.measure.task_graph_answers import Checked, check
 from penstock_lab.processes import JobChild
 from support.servers.processes import wait_until
+from support.skip_reasons import NO_NATS
 
 RATES = {"q4": 1_000, "q8": 6_000}
 SECONDS, SEED, TICK_MS = 3.0, 11, 10
@@ -117,7 +118,7 @@ def test_without_a_protocol_a_kill_shows_in_the_answer(log: LogProcess) -> None:
     assert answered(log, "q4", "unsafe", first, turns=1).different > 0
 
 
-@pytest.mark.skipif(nats_program() is None, reason="there is no nats-server here")
+@pytest.mark.skipif(nats_program() is None, reason=NO_NATS)
 @pytest.mark.parametrize("protocol", ["marker", "transaction", "aligned"])
 def test_a_killed_worker_costs_nothing_on_jetstream_either(
     tmp_path: Path, protocol: Protocol

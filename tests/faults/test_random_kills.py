@@ -44,4 +44,4 @@ def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path:
         feeder.stop()
     assert finish(server, folder, rows_per_batch=100_000) == ids
     assert check(client, ids) == {"totals": feeder.sent, "copies": feeder.sent}
-    assert all(client.query(q)["instance"] == KILLS + 1 for q in ids.values())
+    assert all(client.query(q).instance == KILLS + 1 for q in ids.values())

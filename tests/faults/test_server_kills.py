@@ -33,4 +33,4 @@ def test_five_kills_of_the_server_under_load(server: ServerProcess, tmp_path: Pa
     finish(server, folder, rows_per_batch=100_000)
     assert check(client, ids) == {"totals": feeder.sent, "copies": feeder.sent}
     # The driver was killed once, at the end: the server's deaths cost no restart of a query.
-    assert all(client.query(query)["instance"] == 2 for query in ids.values())
+    assert all(client.query(query).instance == 2 for query in ids.values())

@@ -52,7 +52,7 @@ def test_who_only_reads_and_appends_may_name_no_protocol(served: Served, name: s
 
 def test_the_client_names_the_protocol(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     with Client(served.url, served.token) as client:
-        assert client.server()["protocol"] == PROTOCOL
+        assert client.server().protocol == PROTOCOL
     monkeypatch.setattr("penstock.client.wire.PROTOCOL", int(EARLIER))
     both = f"of protocol {EARLIER}, and this server follows protocol {PROTOCOL}"
     with Client(served.url, served.token) as client, pytest.raises(Exception, match=both):

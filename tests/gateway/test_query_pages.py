@@ -61,7 +61,7 @@ def page(served: Served, route: str) -> dict[str, Any]:
 def test_markers_are_as_many_as_a_page_has_room_for(served: Served) -> None:
     assert 0 < len(page(served, "markers")["markers"]) < BATCHES
     with Client(served.url, served.token) as client:
-        assert [each["batch"] for each in client.markers("q")] == list(range(BATCHES))
+        assert [each.batch for each in client.markers("q")] == list(range(BATCHES))
 
 
 def test_a_checkpoint_is_read_to_its_end_a_page_at_a_time(served: Served) -> None:

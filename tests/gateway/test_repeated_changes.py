@@ -55,7 +55,7 @@ def test_a_reset_that_is_sent_again_does_not_fence_the_run_that_came_after_it(
     lose_answer(lambda: other.take_over(name, "next"))
     assert client.reset_query(name) == 2
     described = client.query(name)
-    assert (described["run"], described["instance"]) == ("next", 3)
+    assert (described.run, described.instance) == ("next", 3)
 
 
 def test_a_delete_that_is_sent_again_leaves_the_stream_that_was_made_after_it(
@@ -91,7 +91,7 @@ def test_a_query_that_was_taken_over_after_its_delete_is_not_deleted_again(
     client.take_over(name, "first")
     lose_answer(lambda: other.take_over(name, "next"))
     client.delete_query(name)
-    assert client.query(name)["run"] == "next"
+    assert client.query(name).run == "next"
 
 
 def test_a_delete_of_a_query_names_the_instance_it_was_meant_for(
@@ -102,7 +102,7 @@ def test_a_delete_of_a_query_names_the_instance_it_was_meant_for(
     refused = served.ask("DELETE", f"/queries/{name}?instance=1")
     assert refused.code == "conflict"
     assert "its instance is 2" in refused.message
-    assert client.query(name)["run"] == "second"
+    assert client.query(name).run == "second"
 
 
 def test_columns_whose_answer_was_lost_are_added_once(

@@ -10,8 +10,7 @@ from penstock.devices.gpu.execution import Gpu
 from penstock.devices.gpu.worker_gpu import WorkerGpu
 from penstock.devices.pipeline import DeviceRefused
 from support.host_device import HostGpu
-
-NO_GPU = "skipped, because there is no GPU"
+from support.skip_reasons import NO_GPU
 
 
 @pytest.fixture(scope="session", params=["numpy", "cupy"])

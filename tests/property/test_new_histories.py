@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as with_seed
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from hypothesis.strategies import integers
@@ -27,6 +27,7 @@ from simulation.log.world import simulate_log
 from simulation.release.world import simulate
 from support.log.machine import LogAgainstModel
 from unit.eviction.test_least_time import Store
+from unit.log.test_fuzzed_operations import check_operations, operations_at_bounds
 
 SECONDS_QUICK = 1.0
 SECONDS = 8.0
@@ -56,6 +57,11 @@ def waits(number: int) -> None:
     HISTORIES(with_seed(number)(QUERY_HISTORIES(check_waits)))()
 
 
+def bounds(number: int) -> None:
+    """Operations with texts and numbers around every bound, drawn with this seed."""
+    HISTORIES(with_seed(number)(given(operations_at_bounds())(check_operations)))()
+
+
 def deadline_worlds(number: int) -> None:
     """The two kinds of world whose checks hold for every seed, not only for most."""
     checked("any", number)
@@ -71,6 +77,7 @@ EXPLORED: dict[str, Callable[[int], object]] = {
     "simulated deadlines": deadline_worlds,
     "admission waits": waits,
     "least times of stores": model(Store),
+    "operations at bounds": bounds,
 }
 
 

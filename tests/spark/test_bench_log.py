@@ -16,12 +16,13 @@ from penstock_lab.measure.log_sizes import EMBEDDED, JETSTREAM
 from penstock_lab.percentiles import median
 from penstock_lab.suites import log
 from penstock_lab.suites.log.cells import QUICK
+from support.skip_reasons import NO_NATS
 
 
 @pytest.mark.parametrize("backends", [(EMBEDDED,), (EMBEDDED, JETSTREAM)], ids=["embedded", "both"])
 def test_a_short_run_is_written(backends: tuple[str, ...], tmp_path: Path) -> None:
     if JETSTREAM in backends and nats_program() is None:
-        pytest.skip("there is no nats-server here: install Debian's nats-server")
+        pytest.skip(NO_NATS)
     small = msgspec.structs.replace(
         QUICK,
         backends=backends,

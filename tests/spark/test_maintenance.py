@@ -125,11 +125,12 @@ def test_the_log_learns_what_the_checkpoint_location_has(
             client.append(stream, numbers(batch, 1))
             query.processAllAvailable()
             known = client.query(str(query.id))
-            if known["copied"] is not None:
+            if known.copied is not None:
                 break
     finally:
         query.stop()
-    assert known["copied"] is not None
-    assert known["copied"] < known["marker"]["batch"]
-    (held,) = [each for each in client.consumers() if each["name"] == str(query.id)]
-    assert (held["reader"], held["stream"], held["rows_behind"]) == ("query", stream, 0)
+    assert known.copied is not None
+    assert known.marker is not None
+    assert known.copied < known.marker.batch
+    (held,) = [each for each in client.consumers() if each.name == str(query.id)]
+    assert (held.reader, held.stream, held.rows_behind) == ("query", stream, 0)

@@ -52,7 +52,7 @@ def test_a_query_that_drops_ties_is_found_out(nexmark: Done) -> None:
     assert first.kind == "expected but not committed"
     ids = nexmark.trial.ids[name]
     assert first.batch is not None
-    assert first.lsn == nexmark.trial.client.markers(ids[name])[first.batch]["lsn"]
+    assert first.lsn == nexmark.trial.client.markers(ids[name])[first.batch].lsn
     assert f"{name}, batch {first.batch} (marker {first.lsn})" in reported.differences[0]
     assert "auction=" in reported.differences[0]
 

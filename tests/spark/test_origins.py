@@ -40,6 +40,8 @@ def test_the_end_of_a_chain_knows_the_first_arrival_of_what_it_read(
     two_steps = run(middle, last)
     earlier, later = client.markers(one_step)
     (end,) = client.markers(two_steps)
-    assert earlier["origin_at_ms"] < earlier["arrived_at_ms"] < later["origin_at_ms"]
-    assert end["origin_at_ms"] == earlier["origin_at_ms"]
-    assert end["rows"] == 2
+    assert earlier.origin_at_ms is not None
+    assert later.origin_at_ms is not None
+    assert earlier.origin_at_ms < earlier.arrived_at_ms < later.origin_at_ms
+    assert end.origin_at_ms == earlier.origin_at_ms
+    assert end.rows == 2

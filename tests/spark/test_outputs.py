@@ -65,11 +65,11 @@ def test_a_join_writes_two_streams_and_one_marker_shows_both(
     assert (stream.substreams, stream.key) == (3, ("n",))
 
     first, *rest = client.markers(query)
-    assert first["positions"].keys() == {left, right}
+    assert first.positions.keys() == {left, right}
     # The first commit of both streams is one and the same entry of the log.
-    assert client.read(both, 0, first["lsn"]).num_rows == 50
-    assert client.read(odd, 0, first["lsn"]).num_rows == 50
-    assert rest[-1]["lsn"] == client.position(both) == client.position(odd)
+    assert client.read(both, 0, first.lsn).num_rows == 50
+    assert client.read(odd, 0, first.lsn).num_rows == 50
+    assert rest[-1].lsn == client.position(both) == client.position(odd)
 
 
 def test_rows_of_one_frame_go_to_the_streams_whose_structs_they_have(

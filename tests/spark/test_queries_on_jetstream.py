@@ -14,6 +14,7 @@ from penstock.testing.nats_servers import NatsServers, nats_program
 from penstock_lab.measure import query_groups as groups
 from penstock_lab.measure.killed_driver import Answered, Size, Trial
 from support.servers.processes import QUICK_START, wait_until
+from support.skip_reasons import NO_NATS
 
 # A query without state, two joins and an aggregate over windows: what they ask of the log differs.
 NAMES = ("q1", "q3", "q5", "q8")
@@ -68,13 +69,13 @@ class Run:
 
     def _batches(self) -> dict[str, int]:
         known = self._trial.client.queries()
-        return {query["query"]: query["marker"]["batch"] for query in known if query["marker"]}
+        return {query.query: query.marker.batch for query in known if query.marker is not None}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     if nats_program() is None:
-        pytest.skip("there is no nats-server; Debian's package has that name")
+        pytest.skip(NO_NATS)
     folder = tmp_path_factory.mktemp("jetstream")
     with NatsServers(folder / "nats") as servers:
         run = Run(folder / "trial", servers)

@@ -53,9 +53,9 @@ def test_append_mode_makes_the_stream_and_shows_every_row_once(
     assert (stream.substreams, stream.key, stream.rows) == (3, ("n",), 100)
     assert sorted(client.read(made)["n"].to_pylist()) == list(range(100))
     (marker,) = client.markers(str(query.id))
-    assert marker["batch"] == 0
-    assert marker["positions"] == {given: client.position(given)}
-    assert marker["lsn"] == client.position(made)
+    assert marker.batch == 0
+    assert marker.positions == {given: client.position(given)}
+    assert marker.lsn == client.position(made)
 
 
 def test_the_marker_names_the_least_position_of_two_sources_over_one_stream(
@@ -76,10 +76,12 @@ def test_the_marker_names_the_least_position_of_two_sources_over_one_stream(
         return slow.union(spark.readStream.format("penstock").load(given))
 
     query = run(union(), made, checkpoint)
-    assert [m["positions"] for m in client.markers(str(query.id))] == [{given: p} for p in ends]
+    assert [marker.positions for marker in client.markers(str(query.id))] == [
+        {given: p} for p in ends
+    ]
     more = [client.append(given, pa.table({"n": [n]})).position for n in range(3, 6)]
     run(union(), made, checkpoint)
-    assert [m["positions"] for m in client.markers(str(query.id), after_batch=2)] == [
+    assert [marker.positions for marker in client.markers(str(query.id), after_batch=2)] == [
         {given: p} for p in more
     ]
     assert Counter(client.read(made)["n"].to_pylist()) == Counter([*range(6), *range(6)])
@@ -92,8 +94,10 @@ def test_the_marker_carries_the_bytes_of_the_commit_file(
 
     given, made = fresh("given"), fresh("made")
     query = run(source(spark, client, given), made, checkpoint)
-    last = client.query(str(query.id))["marker"]
-    assert base64.b64decode(last["commit"]) == (Path(checkpoint) / "commits" / "0").read_bytes()
+    last = client.query(str(query.id)).marker
+    assert last is not None
+    assert last.commit is not None
+    assert base64.b64decode(last.commit) == (Path(checkpoint) / "commits" / "0").read_bytes()
 
 
 def test_update_mode_emits_what_changed(
@@ -120,7 +124,7 @@ def test_complete_mode_emits_everything_and_says_so(
     query = run(counts, made, checkpoint, mode="complete")
     latest = {r["key"]: r["count"] for r in client.read(made, first).to_pylist()}
     assert latest == {0: 21, 1: 20, 2: 20, 3: 20, 4: 20}
-    assert [m["mode"] for m in client.markers(str(query.id))] == ["complete", "complete"]
+    assert [marker.mode for marker in client.markers(str(query.id))] == ["complete", "complete"]
 
 
 def test_batch_write_and_read(spark: SparkSession, client: Client, fresh: Fresh) -> None:
@@ -238,7 +242,7 @@ def test_what_a_failed_attempt_appended_is_never_seen(
         if TaskContext.get().attemptNumber() < 2:  # type: ignore[union-attr]
             raise RuntimeError("planted failure")
 
-    before = client.server()["latest"]
+    before = client.server().latest
     frame = source(spark, client, given, rows=2000).mapInArrow(fail_twice, wide)
     run(frame.selectExpr("n", "key", "text"), made, checkpoint, substreams=2)
     shown = client.read(made)["n"].to_pylist()
@@ -246,7 +250,7 @@ def test_what_a_failed_attempt_appended_is_never_seen(
     visible = client.describe(made).rows
     assert visible == 2000
     # 2,000 rows of 20 kB are ten requests; three attempts left about three times as many.
-    appended = client.server()["latest"] - before
+    appended = client.server().latest - before
     assert appended > 20
 
 

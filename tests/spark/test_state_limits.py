@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.client import Client
 from penstock.testing.nats_servers import NatsServers, nats_program
 from support.servers.processes import ServerProcess
+from support.skip_reasons import NO_NATS
 
 URL = "spark.penstock.url"
 SNAPSHOTS = "spark.penstock.commit.snapshots"
@@ -34,7 +35,7 @@ def tight(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServerProc
         options = [part for key, value in BOUNDS.items() for part in ("--set", f"{key}={value}")]
         if request.param == "jetstream":
             if nats_program() is None:
-                pytest.skip("there is no nats-server; Debian's package has that name")
+                pytest.skip(NO_NATS)
             payload_max = 2 * BOUNDS["entry_bytes_max"]
             small = stack.enter_context(
                 NatsServers(tmp_path / "nats", count=1, payload_max=payload_max)

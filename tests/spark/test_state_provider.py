@@ -54,7 +54,8 @@ def check(results: list[Result], variant: str, group: str) -> None:
     broken = [f"{r['case']}: {r['error']}" for r in of_group if not r["ok"]]
     assert not broken, "\n\n".join(broken)
     if all(r["skipped"] for r in of_group):
-        pytest.skip("; ".join(sorted({r["skipped"] for r in of_group})))
+        why = "; ".join(sorted({r["skipped"] for r in of_group}))
+        pytest.skip(f"skipped, because {why}")
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -9,6 +9,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from penstock.client import Client
+from penstock.model.ids import BatchId, Instance, Lsn
+from penstock.model.query_answers import MarkerLine
 from penstock.model.schema import schema_of
 
 
@@ -17,7 +19,7 @@ class Past:
     """Answers what the oracle asks of a client."""
 
     streams: dict[str, tuple[pa.Schema, list[tuple[int, pa.Table]]]] = field(default_factory=dict)
-    marked: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    marked: dict[str, list[MarkerLine]] = field(default_factory=dict)
     lsn: int = 0
 
     def create(self, stream: str, ddl: str) -> None:
@@ -36,7 +38,15 @@ class Past:
         lsn = self.append(stage, rows) if rows else self._step()
         before = self.marked.setdefault(stage, [])
         before.append(
-            {"batch": len(before), "lsn": lsn, "instance": instance, "positions": positions}
+            MarkerLine(
+                Lsn(lsn),
+                BatchId(len(before)),
+                Instance(instance),
+                0,
+                {stream: Lsn(position) for stream, position in positions.items()},
+                "append",
+                len(rows),
+            )
         )
         return lsn
 
@@ -45,7 +55,7 @@ class Past:
 
     # What a client answers
 
-    def markers(self, query: str) -> list[dict[str, Any]]:
+    def markers(self, query: str) -> list[MarkerLine]:
         return self.marked.get(query, [])
 
     def schema(self, stream: str) -> pa.Schema:

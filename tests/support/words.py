@@ -1,12 +1,13 @@
-"""Words that name nothing, in Python files."""
+"""Words that name nothing, in Python and Scala files."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 
-from support.sources import files, lab_modules, modules, short
+from support.sources import files, lab_modules, modules, scala_files, short
 
 BARE_NAMES = {"found", "one", "what", "there", "told"}
 # A docstring that opens with one of these has not said what it is about.
@@ -84,3 +85,27 @@ def files_with_docstrings_without_subject() -> dict[str, list[tuple[int, str]]]:
         for module in (*modules(), *lab_modules())
         if (openings := list(docstrings_without_subject(module.tree)))
     }
+
+
+_SCALA_TEXT = re.compile(
+    r"""
+    "{3}.*?"{3} | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\])' | //[^\n]* | /\*.*?\*/
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_SCALA_BARE_NAME = re.compile(rf"\b(?:{'|'.join(sorted(BARE_NAMES))})\b")
+
+
+def scala_bare_names(code: str) -> Iterator[tuple[int, str]]:
+    """Line and name of every bare name in Scala that is not in a text or a comment."""
+    names_alone = _SCALA_TEXT.sub(lambda text: " " + "\n" * text[0].count("\n"), code)
+    for number, line in enumerate(names_alone.splitlines(), 1):
+        for name in _SCALA_BARE_NAME.findall(line):
+            yield number, name
+
+
+@cache
+def scala_files_with_bare_names() -> dict[str, list[tuple[int, str]]]:
+    """Every Scala file of the project that has bare names, and those."""
+    codes = {short(path): path.read_text(encoding="utf-8") for path in scala_files()}
+    return {path: names for path, code in codes.items() if (names := list(scala_bare_names(code)))}

@@ -11,6 +11,7 @@ from itertools import chain, takewhile
 import pytest
 
 from support.run_order import LONGEST_FIRST
+from support.skip_reasons import other_reasons
 from support.sources import (
     ROOT,
     files,
@@ -145,6 +146,33 @@ def test_the_changelog_has_the_version() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     version = re.findall(r'^version = "(.+)"$', pyproject, re.MULTILINE)[0]
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_a_skipped_test_says_so_and_why() -> None:
+    trees = {
+        short(path): ast.parse(path.read_text(encoding="utf-8"))
+        for path in files()
+        if path.suffix == ".py" and path.is_relative_to(ROOT / "tests")
+    }
+    wrong = {name: reasons for name, tree in trees.items() if (reasons := [*other_reasons(tree)])}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "is_right"),
+    [
+        ('pytest.skip("skipped, because it rains")', True),
+        ('pytest.skip(f"skipped, because {why}")', True),
+        ("pytest.mark.skipif(True, reason=NO_NATS)", True),
+        ('pytest.skip(f"{NO_GPU}: {why}")', True),
+        ('pytest.skip("there is no nats-server")', False),
+        ("pytest.skip(why)", False),
+        ('pytest.importorskip("pandas")', False),
+        ('pytest.mark.skipif(True, reason="no nats-server here")', False),
+    ],
+)
+def test_a_reason_in_other_words_is_seen(code: str, is_right: bool) -> None:
+    assert bool(list(other_reasons(ast.parse(code)))) != is_right
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

@@ -13,10 +13,13 @@ from support.words import (
     docstrings_without_subject,
     files_with_bare_names,
     files_with_docstrings_without_subject,
+    scala_bare_names,
+    scala_files_with_bare_names,
 )
 
 UNCLEAN = {
     "names": files_with_bare_names,
+    "names in Scala": scala_files_with_bare_names,
     "docstrings": files_with_docstrings_without_subject,
 }
 ARCHITECTURE_WORDS_MAX = 1_500
@@ -47,6 +50,29 @@ def test_no_file_has_words_that_name_nothing(kind: str) -> None:
 )
 def test_a_bare_name_is_seen_wherever_it_stands(code: str) -> None:
     assert list(bare_names(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "val found = 1",
+        "private var there: Option[Long] = None",
+        "def told(act: String): Unit",
+        "def equal[A](what: String, got: A): Unit",
+        "pieces.map(one => one.batch)",
+        "case Some(found) => ()",
+        "for (one <- pieces) ()",
+        'val quote = \'"\'; val told = "a"',
+    ],
+)
+def test_a_bare_name_is_seen_in_scala_wherever_it_stands(code: str) -> None:
+    assert list(scala_bare_names(code))
+
+
+def test_a_bare_name_in_a_text_or_comment_of_scala_is_not_refused() -> None:
+    texts = 's"${piece} is there" /* what\n was told */ "http://one" // found'
+    assert not list(scala_bare_names(f'val foundPiece = {texts}\n"""what\n"there" is told"""'))
+    assert list(scala_bare_names('/*\n*/ "\\"" + one')) == [(2, "one")]
 
 
 def test_a_bare_name_within_a_longer_one_or_in_a_text_is_not_refused() -> None:

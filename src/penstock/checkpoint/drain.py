@@ -45,14 +45,14 @@ def drain(location: Location, given: str | None, client: Client) -> Iterator[str
     """Drain a query into its location; each step, once done, is yielded as a sentence."""
     query = identify(location, given, client)
     taken = client.take_over(query, f"drain-{uuid4()}")
-    yield f"query {query}: taken over as instance {taken['instance']}"
+    yield f"query {query}: taken over as instance {taken.instance}"
     copied = 0
     for batch in batches(client, query, location):
         yield str(batch)
         copied += batch.written_bytes
     last = location.last_commit()
-    marker = taken["marker"]
-    yield _outcome(location, last, None if marker is None else marker["batch"], copied)
+    marker = taken.marker
+    yield _outcome(location, last, None if marker is None else marker.batch, copied)
     for sentence in (
         put_state(client, query, location),
         put_offsets(client, query, location, last),

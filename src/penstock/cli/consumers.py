@@ -12,6 +12,7 @@ from rich.table import Table
 from penstock.cli.address import client_of, server_options
 from penstock.cli.measures import age
 from penstock.cli.positions import PositionText, position_of
+from penstock.model.answers import ConsumerDescription
 
 COLUMNS = ("reader", "name", "stream", "position", "rows behind", "heard of", "state")
 
@@ -50,16 +51,16 @@ def list_consumers(away: bool, **server: Any) -> None:
         click.echo("no consumers; penstock.consume and queries register themselves", err=True)
         return
     table = Table(*COLUMNS, show_edge=False, pad_edge=False)
-    now_ms = int(client.server()["now_ms"])
+    now_ms = client.server().now_ms
     for consumer in listed:
         state = _state(consumer, now_ms)
         values = (
-            consumer["reader"],
-            consumer["name"],
-            consumer["stream"],
-            str(consumer["position"]),
-            str(consumer["rows_behind"]),
-            f"{age(max(0, now_ms - consumer['heard_at_ms']))} ago",
+            consumer.reader,
+            consumer.name,
+            consumer.stream,
+            str(consumer.position),
+            str(consumer.rows_behind),
+            f"{age(max(0, now_ms - consumer.heard_at_ms))} ago",
             state,
         )
         if sys.stdout.isatty():
@@ -70,10 +71,10 @@ def list_consumers(away: bool, **server: Any) -> None:
         Console().print(table)
 
 
-def _state(consumer: dict[str, Any], now_ms: int) -> str:
-    words = ["trimmed"] if consumer["is_trimmed"] else []
-    if consumer["away_since_ms"] is not None:
-        words.append(f"away for {age(max(0, now_ms - consumer['away_since_ms']))}")
+def _state(consumer: ConsumerDescription, now_ms: int) -> str:
+    words = ["trimmed"] if consumer.is_trimmed else []
+    if consumer.away_since_ms is not None:
+        words.append(f"away for {age(max(0, now_ms - consumer.away_since_ms))}")
     return ", ".join(words) or "here"
 
 

@@ -33,10 +33,10 @@ def list_queries(**server: Any) -> None:
     if not queries:
         click.echo("no queries yet", err=True)
     for record in queries:
-        marker = record["marker"]
-        batch = "no batch" if marker is None else f"batch {marker['batch']}"
-        instance = f"instance {record['instance']}"
-        click.echo("\t".join([record["query"], record["name"] or "-", instance, batch]))
+        marker = record.marker
+        batch = "no batch" if marker is None else f"batch {marker.batch}"
+        instance = f"instance {record.instance}"
+        click.echo("\t".join([record.query, record.name or "-", instance, batch]))
 
 
 @query.command()

@@ -134,7 +134,7 @@ def trim(name: str, until: int, **server: Any) -> None:
     Example: penstock stream trim bids --until 12345
     """
     done = client_of(**server).trim(name, until)
-    click.echo(f"{name}: trimmed up to {done['until']}, {done['entries']} entries removed")
+    click.echo(f"{name}: trimmed up to {done.until}, {done.entries} entries removed")
 
 
 @stream.command()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         StateInLog,
         StoredState,
     )
+    from penstock.model.query_answers import MarkerLine, QueryDescription, TakenOver
 
 __all__ = [
     "Address",
@@ -29,10 +30,13 @@ __all__ = [
     "Consumer",
     "Followed",
     "MarkedBatch",
+    "MarkerLine",
+    "QueryDescription",
     "RecordedOffsets",
     "StateInLog",
     "StoredState",
     "Stream",
+    "TakenOver",
 ]
 
 # A server takes its token's variable from `penstock.client.address`, and needs no HTTP client.
@@ -46,6 +50,7 @@ _FOUND_IN = {
         *("Appended", "Checkpoint", "MarkedBatch", "RecordedOffsets", "StateInLog"),
         "StoredState",
     ),
+    "penstock.model.query_answers": ("MarkerLine", "QueryDescription", "TakenOver"),
 }
 
 

@@ -6,7 +6,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from penstock.client.streams import StreamCalls
 from penstock.client.wire import ARROW, Wire
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import BadCall, TryAgain
-from penstock.model.answers import Appended
+from penstock.model.answers import Appended, Health, ServerDescription
 
 DEADLINE_S = 30.0
 ANSWER_BYTES = 8 << 20
@@ -238,12 +237,12 @@ class Client(StreamCalls, QueryCalls, RecordCalls, MaintenanceCalls):
 
     # What else the server knows
 
-    def health(self) -> dict[str, Any]:
+    def health(self) -> Health:
         """Version and protocol; needs no valid token."""
-        return dict(self._wire.request("GET", ("health",)).json())
+        return self._wire.request("GET", ("health",)).as_kind(Health)
 
-    def server(self) -> dict[str, Any]:
-        return dict(self._wire.request("GET", ("server",)).json())
+    def server(self) -> ServerDescription:
+        return self._wire.request("GET", ("server",)).as_kind(ServerDescription)
 
     def _fetch(
         self,

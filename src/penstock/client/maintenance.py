@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -11,12 +10,16 @@ import msgspec
 from penstock.client.wire import Wire
 from penstock.model.answers import (
     Admission,
+    Collected,
+    ConsumerDescription,
+    ConsumerList,
     ForgottenStreams,
     MovedPositions,
-    NewInstance,
     Position,
     StreamDescription,
+    TrimmedRows,
 )
+from penstock.model.query_answers import NewInstance, QueryDescription
 from penstock.model.requests import (
     AdmissionBody,
     MoveBody,
@@ -33,11 +36,12 @@ class MaintenanceCalls:
 
     _wire: Wire
 
-    def consumers(self, *, away: bool = False) -> list[dict[str, Any]]:
+    def consumers(self, *, away: bool = False) -> list[ConsumerDescription]:
         """Groups and queries: their positions, how far each is behind, and who stays away, since
         when; with `away` only those, the longest first."""
         asked = {"away": "true"} if away else {}
-        return list(self._wire.request("GET", ("consumers",), asked).json()["consumers"])
+        got = self._wire.request("GET", ("consumers",), asked)
+        return list(got.as_kind(ConsumerList).consumers)
 
     def register(self, group: str, stream: str, start: str | int = "earliest") -> int:
         """Hold a stream for a group; its position, which is `start` only if it is new."""
@@ -91,14 +95,15 @@ class MaintenanceCalls:
         named = {"force": int(force), "id": described.id}
         self._wire.request("DELETE", ("streams", stream), named)
 
-    def trim(self, stream: str, until: int) -> dict[str, int]:
+    def trim(self, stream: str, until: int) -> TrimmedRows:
         """Remove rows up to a position now; refused if a consumer or query still needs them."""
         body = msgspec.json.encode(TrimBody(until))
-        return dict(self._wire.request("POST", ("streams", stream, "trim"), body=body).json())
+        got = self._wire.request("POST", ("streams", stream, "trim"), body=body)
+        return got.as_kind(TrimmedRows)
 
-    def collect(self) -> dict[str, int]:
+    def collect(self) -> Collected:
         """Trim what nobody needs, without waiting for the server's next time."""
-        return dict(self._wire.request("POST", ("collect",)).json())
+        return self._wire.request("POST", ("collect",)).as_kind(Collected)
 
     def reset_query(self, query: str) -> int:
         """Fence a query and forget its batches; its new instance. Give it a new checkpoint."""
@@ -108,8 +113,8 @@ class MaintenanceCalls:
 
     def delete_query(self, query: str) -> None:
         """Forget a query; what it made visible stays. One that is taken over meanwhile is left."""
-        instance = int(self._wire.request("GET", ("queries", query)).json()["instance"])
-        self._wire.request("DELETE", ("queries", query), {"instance": instance})
+        described = self._wire.request("GET", ("queries", query)).as_kind(QueryDescription)
+        self._wire.request("DELETE", ("queries", query), {"instance": described.instance})
 
     def backup(self) -> Iterator[bytes]:
         """The log's file as it is at one moment, in pieces; appends go on meanwhile."""

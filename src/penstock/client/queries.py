@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -17,7 +16,14 @@ from penstock.model.answers import (
     StateInLog,
 )
 from penstock.model.ids import Lsn
-from penstock.model.requests import BatchAdmissionBody, DeadlineBody, InstanceBody
+from penstock.model.query_answers import (
+    MarkerLine,
+    MarkerList,
+    QueryDescription,
+    QueryList,
+    TakenOver,
+)
+from penstock.model.requests import BatchAdmissionBody, DeadlineBody, InstanceBody, MarkerBody
 
 BYTES = "application/octet-stream"
 
@@ -27,20 +33,21 @@ class QueryCalls:
 
     _wire: Wire
 
-    def queries(self) -> list[dict[str, Any]]:
-        return list(self._wire.request("GET", ("queries",)).json()["queries"])
+    def queries(self) -> list[QueryDescription]:
+        return list(self._wire.request("GET", ("queries",)).as_kind(QueryList).queries)
 
-    def query(self, query: str) -> dict[str, Any]:
+    def query(self, query: str) -> QueryDescription:
         """A query's current instance and its last marker."""
-        return dict(self._wire.request("GET", ("queries", query)).json())
+        return self._wire.request("GET", ("queries", query)).as_kind(QueryDescription)
 
-    def take_over(self, query: str, run: str, name: str | None = None) -> dict[str, Any]:
+    def take_over(self, query: str, run: str, name: str | None = None) -> TakenOver:
         """Become the instance of the query that may write: every older one is fenced from here on.
 
         The same `run` again gets the same answer; a query that was never seen is made.
         """
         body = msgspec.json.encode(InstanceBody(run, name))
-        return dict(self._wire.request("POST", ("queries", query, "instances"), body=body).json())
+        got = self._wire.request("POST", ("queries", query, "instances"), body=body)
+        return got.as_kind(TakenOver)
 
     def admit_batch(self, question: BatchAdmissionBody) -> BatchAdmission:
         """Ask whether the next batch of a query with a deadline or a policy may begin; held."""
@@ -62,23 +69,24 @@ class QueryCalls:
         got = self._wire.request("PUT", ("queries", query, "deadline"), body=body)
         return got.as_kind(QueryDeadline)
 
-    def mark(self, query: str, marker: Mapping[str, Any]) -> Lsn:
+    def mark(self, query: str, marker: MarkerBody) -> Lsn:
         """Commit a batch: the marker's place. The same marker again gets the same answer."""
-        body = msgspec.json.encode(dict(marker))
+        body = msgspec.json.encode(marker)
         got = self._wire.request("POST", ("queries", query, "markers"), body=body)
         return got.as_kind(EntryPlace).lsn
 
-    def markers(self, query: str, after_batch: int | None = None) -> list[dict[str, Any]]:
+    def markers(self, query: str, after_batch: int | None = None) -> list[MarkerLine]:
         """Every batch the query has committed after `after_batch`, in order."""
-        markers: list[dict[str, Any]] = []
+        markers: list[MarkerLine] = []
         while True:
-            page = self._wire.request(
+            got = self._wire.request(
                 "GET", ("queries", query, "markers"), {"after_batch": after_batch}
-            ).json()["markers"]
+            )
+            page = got.as_kind(MarkerList).markers
             if not page:
                 return markers
             markers += page
-            after_batch = int(page[-1]["batch"])
+            after_batch = page[-1].batch
 
     def append_files(
         self, query: str, instance: int, batch: int, files: Mapping[str, bytes]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -41,11 +41,8 @@ class Answer(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     body: bytes
 
-    def json(self) -> Any:
-        return msgspec.json.decode(self.body)
-
     def as_kind(self, kind: type[T]) -> T:
-        """The body as one of the structs of `model.answers`."""
+        """The body as one of the structs that the model has for answers."""
         return msgspec.json.decode(self.body, type=kind)
 
 

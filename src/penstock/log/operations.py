@@ -11,9 +11,9 @@ from __future__ import annotations
 import msgspec
 
 from penstock.log.retired_operations import RetiredOperation
-from penstock.log.state import MarkerRef, Reader, Retention, StreamRecord
+from penstock.log.state import Reader, Retention, StreamRecord
 from penstock.model.ids import BatchId, FilePath, Instance, Lsn, QueryId, StreamName, Substream
-from penstock.model.marker import Marker, Stamp
+from penstock.model.marker import Marker, MarkerRef, Stamp
 
 
 class Shape(msgspec.Struct, frozen=True, array_like=True):

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from penstock.model.ids import BatchId, Instance, Lsn, QueryId, StreamName, Substream
-from penstock.model.marker import SnapshotFile
+from penstock.model.marker import MarkerRef, SnapshotFile
 
 Reader = Literal["group", "query"]
 """Who a position is kept for: consumers outside Spark under a name, or a query."""
@@ -15,6 +15,10 @@ Reader = Literal["group", "query"]
 
 Emptying = Literal["reset", "delete", "forget"]
 """Why what a query has left goes: to begin anew, for ever, or without being remembered."""
+
+
+STREAM_ID_MAX = (1 << 32) - 1
+"""The largest number that a stream can have: keys of its commits hold 32 bits of it."""
 
 
 class Retention(msgspec.Struct, frozen=True, array_like=True):
@@ -42,15 +46,6 @@ class StreamRecord(msgspec.Struct, frozen=True, array_like=True):
     retention: Retention = Retention()
     began: Lsn = Lsn(0)
     revision: int = 0
-
-
-class MarkerRef(msgspec.Struct, frozen=True):
-    """The last marker of a query, as far as a new instance needs it."""
-
-    lsn: Lsn
-    batch: BatchId
-    instance: Instance
-    commit: str | None
 
 
 class QueryRecord(msgspec.Struct, frozen=True):

@@ -140,9 +140,9 @@ class ReadAhead:
             return None
         return max(
             (
-                int(consumer["position"])
+                consumer.position
                 for consumer in consumers
-                if consumer["name"] == query and consumer["stream"] == stream
+                if consumer.name == query and consumer.stream == stream
             ),
             default=None,
         )

@@ -97,17 +97,6 @@ class EntryPlaces(msgspec.Struct, frozen=True, omit_defaults=True):
     start: int | None = None
 
 
-class AppendLimits(msgspec.Struct, frozen=True):
-    """Bounds of what a query appends: one entry, a request, the checkpoint files of a request.
-
-    An entry is bounded by the server's setting, and by the messages that its log's servers take.
-    """
-
-    entry_bytes_max: int
-    request_bytes_max: int
-    request_files_max: int
-
-
 class InlinePage(msgspec.Struct, frozen=True):
     """The rows of one substream in an answer, as an Arrow IPC stream; base64 in the JSON."""
 
@@ -226,29 +215,6 @@ class StateInLog(msgspec.Struct, frozen=True):
     more: bool
 
 
-class MarkerLine(msgspec.Struct, frozen=True):
-    """A marker in the list of a query's markers: what it committed, without the entries.
-
-    `origin_at_ms` is when the oldest row that the batch read first arrived in the log, which is its
-    own arrival if it read none there; None if it wrote nothing, or all of that is trimmed.
-    """
-
-    lsn: Lsn
-    batch: BatchId
-    instance: Instance
-    arrived_at_ms: int
-    positions: dict[str, Lsn]
-    mode: str
-    rows: int
-    origin_at_ms: int | None = None
-
-
-class MarkerList(msgspec.Struct, frozen=True):
-    """Markers of a query in the order of their batches."""
-
-    markers: tuple[MarkerLine, ...]
-
-
 # Consumers, records, trims
 
 
@@ -284,6 +250,14 @@ class ForgottenStreams(msgspec.Struct, frozen=True):
     forgotten: tuple[StreamName, ...]
 
 
+class TrimmedRows(msgspec.Struct, frozen=True):
+    """Rows of a stream that are gone, up to `until`, and the entries and bytes that held them."""
+
+    until: Lsn
+    entries: int
+    payload_bytes: int
+
+
 class RecordLine(msgspec.Struct, frozen=True):
     """A record as it was appended; `payload` is base64 in the JSON."""
 
@@ -306,12 +280,6 @@ class TrimmedRecords(msgspec.Struct, frozen=True):
     until: Lsn
     entries: int
     more: bool
-
-
-class NewInstance(msgspec.Struct, frozen=True):
-    """The instance of a query that fences all before it."""
-
-    instance: Instance
 
 
 class Deleted(msgspec.Struct, frozen=True):

@@ -94,6 +94,15 @@ class Marker(msgspec.Struct, frozen=True):
     starts: tuple[GivenPlaces, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
+class MarkerRef(msgspec.Struct, frozen=True):
+    """The last marker of a query, as far as a new instance needs it."""
+
+    lsn: Lsn
+    batch: BatchId
+    instance: Instance
+    commit: str | None
+
+
 class TakeOver(msgspec.Struct, frozen=True):
     """A new run of a query; from here on only `instance` may mark."""
 

@@ -34,9 +34,9 @@ DEVICES_GPU_WORKERS = Setting(
 )  # fmt: skip
 DEVICES_EXPAND = Setting(
     f"{KEY}.expand",
-    "for measurements: workers make a row for every window, as Spark does, and aggregate these "
-    "instead of panes ([docs/columnar.md](columnar.md#a-row-for-every-window)). Slower, with the "
-    "same state and answers",
+    "for measurements alone: workers make a row for every window, as Spark does, and aggregate "
+    "these instead of panes ([docs/columnar.md](columnar.md#a-row-for-every-window)). Slower, with "
+    "the same state and answers",
     None, False,
 )  # fmt: skip
 

@@ -147,12 +147,12 @@ def check_server(
             about = client.server()
         except PenstockError as error:
             raise _fails(f"{error.message}; start it with '{SERVE}'") from error
-    if about["version"] != our_version():
+    if about.version != our_version():
         raise _fails(
-            f"the server at {address.url} is version {about['version']}, and this package is "
+            f"the server at {address.url} is version {about.version}, and this package is "
             f"{our_version()}; run the same version on both sides"
         )
-    return f"version {about['version']} answers at {address.url}, data in {about['data']}"
+    return f"version {about.version} answers at {address.url}, data in {about.data}"
 
 
 def _fails(sentence: str) -> BadCall:

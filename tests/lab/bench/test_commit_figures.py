@@ -21,6 +21,7 @@ from penstock_lab.suites.commit.figures import figures, highest_rates, sustained
 from penstock_lab.suites.commit.plans import plan_of
 from penstock_lab.suites.commit.runs import Record, for_file
 from penstock_lab.suites.commit.tables import draw, show
+from support.skip_reasons import NO_MATPLOTLIB
 
 PLAN = plan_of(quick=True)
 JOIN = Cell("lr_join_30_1", "remote20", 0.0, True)
@@ -301,7 +302,7 @@ def test_a_run_in_the_file_has_its_batches_as_columns() -> None:
 
 
 def test_a_picture_is_drawn_of_what_counts(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
+    pytest.importorskip("matplotlib", reason=NO_MATPLOTLIB)
     runs = [run_at(JOIN, "tuned", 0, 400.0), run_at(PAPER, "default", 0, 1.0, kind="wrong")]
     draw(PLAN, runs, [], tmp_path / "found.png")
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")

@@ -102,7 +102,7 @@ def test_what_was_read_from_files_is_told_batch_by_batch(tmp_path: Path) -> None
         commit(tmp_path / "rows" / "q1", batch, outputs[batch : batch + 1])
     schema = WORKLOADS["nexmark"].stream_schema("bids")
     past = FilesPast(tmp_path, named("q1"), {"bids": schema, "q1": schema})
-    assert [marker["positions"] for marker in past.markers("any")] == [
+    assert [marker.positions for marker in past.markers("any")] == [
         {"bids": 1},
         {"bids": 2},
         {"bids": 2},

@@ -12,8 +12,9 @@ from penstock_lab.experiment.query_sets import QUERY_SETS
 from penstock_lab.experiment.record import Measured, Run
 from penstock_lab.experiment.verdict import Verdict
 from penstock_lab.suites.compared import Cell, Record, draw
+from support.skip_reasons import NO_MATPLOTLIB
 
-pytest.importorskip("matplotlib", reason="skipped, because matplotlib is not installed")
+pytest.importorskip("matplotlib", reason=NO_MATPLOTLIB)
 
 PNG = b"\x89PNG"
 

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.model.ids import BatchId, Instance, Lsn
+from penstock.model.query_answers import MarkerLine
 from penstock_lab.experiment.batch_times import Timed, timed
 from penstock_lab.experiment.latency import Sighting
 from penstock_lab.experiment.visible_rows import (
@@ -34,8 +36,9 @@ class Log:
         return pa.table({"sent_at": pa.array(self.sent_us[after:until]).cast(STAMP)})
 
 
-def marker(batch: int, position: int, at_ms: int) -> dict[str, object]:
-    return {"batch": batch, "positions": {"reports": position}, "arrived_at_ms": at_ms}
+def marker(batch: int, position: int, at_ms: int) -> MarkerLine:
+    positions = {"reports": Lsn(position)}
+    return MarkerLine(Lsn(9), BatchId(batch), Instance(1), at_ms, positions, "append", 0)
 
 
 def sightings(*batches: tuple[int, int]) -> list[Sighting]:

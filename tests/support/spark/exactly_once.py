@@ -72,8 +72,8 @@ def _prefix(client: Client, query: str) -> tuple[pa.Table, int] | None:
     if not markers:
         return None
     last = markers[-1]
-    position = last["positions"]["events"]
-    return client.read("events", 0, position), last["lsn"]
+    position = last.positions["events"]
+    return client.read("events", 0, position), last.lsn
 
 
 def check_totals(client: Client, query: str, stream: str = "totals") -> int:
@@ -122,11 +122,11 @@ def check_twins(client: Client, query: str) -> int:
     """At every marker both streams have one row of each event that was read by then."""
     read = lsn = total = 0
     for marker in client.markers(query):
-        position = marker["positions"]["events"]
+        position = marker.positions["events"]
         wanted = sorted(client.read("events", read, position)["n"].to_pylist())
         for stream in TWINS:
-            assert numbers(client, stream, lsn, marker["lsn"]) == wanted, (stream, marker)
-        read, lsn, total = position, marker["lsn"], total + len(wanted)
+            assert numbers(client, stream, lsn, marker.lsn) == wanted, (stream, marker)
+        read, lsn, total = position, marker.lsn, total + len(wanted)
     return total
 
 

@@ -21,7 +21,7 @@ def query_ids(driver: DriverProcess) -> dict[str, str]:
 def marked(client: Client, query: str) -> int:
     """The last batch of a query that is visible, -1 for none."""
     markers = client.markers(query)
-    return int(markers[-1]["batch"]) if markers else -1
+    return int(markers[-1].batch) if markers else -1
 
 
 def marked_all(client: Client, ids: Mapping[str, str]) -> dict[str, int]:

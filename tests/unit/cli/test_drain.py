@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import zlib
@@ -10,13 +9,14 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from penstock.checkpoint.location import Location, path_of
 from penstock.cli.main import main
 from penstock.client import Client
 from penstock.errors import BadCall, Damaged, Fenced
+from penstock.model.marker import encode_commit
+from penstock.model.requests import FileBody, MarkerBody, SnapshotBody, SnapshotFileBody
 from support.servers.processes import ServerProcess
 
 _numbers = count()
@@ -29,7 +29,7 @@ class Query:
     def __init__(self, client: Client, folder: Path) -> None:
         self.client, self.folder = client, folder
         self.id = f"drained-{next(_numbers)}"
-        self.instance = int(client.take_over(self.id, "r1")["instance"])
+        self.instance = int(client.take_over(self.id, "r1").instance)
         folder.mkdir()
         (folder / "metadata").write_text(json.dumps({"id": self.id}))
 
@@ -41,19 +41,20 @@ class Query:
         batch: int,
         files: dict[str, bytes],
         commit: bytes | None = b"v1\n{}",
-        snapshots: list[dict[str, object]] | None = None,
+        snapshots: list[SnapshotBody] | None = None,
         offsets: bytes | None = None,
     ) -> None:
         lsns = self.append(batch, files)
-        named = [{"path": path, "entry": n} for path, n in zip(files, lsns, strict=True)]
-        encoded = None if commit is None else base64.b64encode(commit).decode()
-        body = {
-            "instance": 1, "batch": batch, "writes": [], "commit": encoded, "files": named,
-            "snapshots": snapshots,
-            "offsets": None if offsets is None else base64.b64encode(offsets).decode(),
-        }  # fmt: skip
-        path = ("queries", self.id, "markers")
-        self.client._wire.request("POST", path, body=msgspec.json.encode(body))
+        marker = MarkerBody(
+            1,
+            batch,
+            [],
+            commit=None if commit is None else encode_commit(commit),
+            files=[FileBody(path, n) for path, n in zip(files, lsns, strict=True)],
+            snapshots=snapshots,
+            offsets=None if offsets is None else encode_commit(offsets),
+        )
+        self.client.mark(self.id, marker)
 
     def batch(self, batch: int) -> dict[str, bytes]:
         """State first, so that the order of the location is not the order of the marker."""
@@ -63,18 +64,15 @@ class Query:
             f"offsets/{batch}": f"offsets {batch}".encode(),
         }
 
-    def snapshot(self, batch: int, content: dict[str, bytes], crc32: int = 0) -> dict[str, object]:
+    def snapshot(self, batch: int, content: dict[str, bytes], crc32: int = 0) -> SnapshotBody:
         """A snapshot of `state/0/0` in the log, its checksums wrong by `crc32`."""
         files = [
-            {
-                "path": path,
-                "entries": self.append(batch, {path: data}),
-                "file_bytes": len(data),
-                "crc32": zlib.crc32(data) ^ crc32,
-            }
+            SnapshotFileBody(
+                path, self.append(batch, {path: data}), len(data), zlib.crc32(data) ^ crc32
+            )
             for path, data in content.items()
         ]
-        return {"folder": "state/0/0", "batch": batch, "files": files}
+        return SnapshotBody("state/0/0", batch, files)
 
     def content(self) -> dict[str, bytes]:
         files = (path for path in self.folder.rglob("*") if path.is_file())

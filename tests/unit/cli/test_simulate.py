@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from penstock.cli.main import main
+from support.skip_reasons import NO_MATPLOTLIB
 
 PAGE = Path(__file__).parents[3] / "docs" / "simulate.md"
 SMALL = ["--queries", "3", "--seconds", "5s"]
@@ -32,7 +33,7 @@ def figures(path: Path) -> dict[str, Any]:
 
 
 def test_every_command_of_the_page_runs(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="skipped, because matplotlib is not installed")
+    pytest.importorskip("matplotlib", reason=NO_MATPLOTLIB)
     text = PAGE.read_text(encoding="utf-8")
     commands = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert len(commands) > 2

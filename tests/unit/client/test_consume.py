@@ -72,8 +72,8 @@ def test_a_position_is_committed_by_hand_if_that_is_asked_for(made: Client, stre
     assert consumer.positions == {stream: 0}
     consumer.commit()
     assert consumer.positions[stream] > batch.position
-    (consumer_state,) = [each for each in made.consumers() if each["stream"] == stream]
-    assert (consumer_state["name"], consumer_state["rows_behind"]) == ("g", 0)
+    (consumer_state,) = [each for each in made.consumers() if each.stream == stream]
+    assert (consumer_state.name, consumer_state.rows_behind) == ("g", 0)
 
 
 def test_several_streams_take_turns_and_wake_the_consumer(made: Client, stream: str) -> None:
@@ -159,11 +159,11 @@ def test_a_quiet_consumer_says_that_it_is_there(
     monkeypatch.setattr(consume, "HEARD_S", 0.0)
     monkeypatch.setattr(consume, "WAIT_MS", 1)
     consumer = made.consume(stream, group="quiet")
-    before = next(each for each in made.consumers() if each["name"] == "quiet")
+    before = next(each for each in made.consumers() if each.name == "quiet")
     consumer._wait()
-    after = next(each for each in made.consumers() if each["name"] == "quiet")
-    assert after["position"] == before["position"]
-    assert after["heard_at_ms"] >= before["heard_at_ms"]
+    after = next(each for each in made.consumers() if each.name == "quiet")
+    assert after.position == before.position
+    assert after.heard_at_ms >= before.heard_at_ms
 
 
 def test_the_module_consumes_from_the_current_server(made: Client, stream: str) -> None:

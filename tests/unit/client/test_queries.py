@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-import msgspec
 import pytest
 
 from penstock.client import Client
 from penstock.errors import BadCall, Fenced
+from penstock.model.requests import FileBody, MarkerBody
 from support.servers.processes import ServerProcess
 
 _numbers = count()
@@ -24,20 +24,13 @@ def _server_client(shared_server: ServerProcess) -> Iterator[Client]:
 @pytest.fixture
 def query(server_client: Client) -> str:
     query = f"client-query-{next(_numbers)}"
-    assert server_client.take_over(query, "r1", "hot")["instance"] == 1
+    assert server_client.take_over(query, "r1", "hot").instance == 1
     return query
 
 
 def mark(client: Client, query: str, batch: int, files: dict[str, int]) -> None:
-    body = {
-        "instance": 1,
-        "batch": batch,
-        "writes": [],
-        "commit": "djE=",
-        "files": [{"path": path, "entry": entry} for path, entry in files.items()],
-    }
-    path = ("queries", query, "markers")
-    client._wire.request("POST", path, body=msgspec.json.encode(body))
+    named = [FileBody(path, entry) for path, entry in files.items()]
+    client.mark(query, MarkerBody(1, batch, [], commit="djE=", files=named))
 
 
 def test_files_come_back_as_they_were_appended(server_client: Client, query: str) -> None:
@@ -65,12 +58,12 @@ def test_the_checkpoint_is_told_in_order(server_client: Client, query: str) -> N
     assert rest.markers[0].files[0].path == "offsets/100"
     assert rest.offsets is not None
     assert (rest.offsets.batch, rest.offsets.entry, rest.offsets.instance) == (102, waiting, 1)
-    assert [marker["batch"] for marker in server_client.markers(query, 99)] == [100, 101]
+    assert [marker.batch for marker in server_client.markers(query, 99)] == [100, 101]
 
 
 def test_a_take_over_fences_the_run_before(server_client: Client, query: str) -> None:
-    assert server_client.take_over(query, "r2")["instance"] == 2
-    assert server_client.query(query)["name"] == "hot"
+    assert server_client.take_over(query, "r2").instance == 2
+    assert server_client.query(query).name == "hot"
     with pytest.raises(Fenced):
         server_client.append_files(query, 1, 0, {"offsets/0": b""})
     with pytest.raises(Fenced):

@@ -7,6 +7,7 @@ import pytest
 from penstock.client.wire import PAUSE_MAX_S, Wire
 from penstock.clock import Clock
 from penstock.errors import BadCall, Bug, Damaged, Fenced, PenstockError, TryAgain
+from penstock.model.answers import Health
 from support.servers.scripted_server import HANG_UP, Say, ScriptedServer, refuse, say
 
 
@@ -15,8 +16,9 @@ def wire_to(server: ScriptedServer, clock: Clock, deadline_s: float = 10.0) -> W
 
 
 def test_a_broken_connection_is_tried_again(scripted: ScriptedServer, clock: Clock) -> None:
-    scripted.script(HANG_UP, HANG_UP, say({"version": "1"}))
-    assert wire_to(scripted, clock).request("GET", ("health",)).json() == {"version": "1"}
+    scripted.script(HANG_UP, HANG_UP, say({"version": "1", "protocol": 5}))
+    health = wire_to(scripted, clock).request("GET", ("health",)).as_kind(Health)
+    assert health == Health("1", 5)
     assert len(scripted.asked) == 3
 
 

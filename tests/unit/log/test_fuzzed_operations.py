@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import BadCall, Fenced, PenstockError, TryAgain
 from penstock.log.backends.embedded.log import EmbeddedLog
+from penstock.log.decide.records import TAGS_MAX
 from penstock.log.operations import (
     AlterStream,
     AppendRecord,
@@ -27,6 +29,9 @@ from penstock.log.operations import (
     Reclaim,
     Register,
     ResetQuery,
+    SetAux,
+    SweepStream,
+    Trimmed,
     TrimQuery,
     TrimStream,
     TrimTag,
@@ -41,7 +46,9 @@ from support.log.stream_server import Server, published
 LENGTHS = (0, 1, 199, 200, 201, 310, 311, 502, 503, 510, 511, 512, 2_000)
 FOLDERS = ("default", "n" * 100, "n" * 289, "n" * 290, "n" * 470)
 NUMBERS = (0, 1, (1 << 63) - 1)
-FILE_PLACE, ZIP_PLACE, PENDING_PLACE = 3, 4, 5
+TAG_COUNTS = (0, 1, TAGS_MAX, TAGS_MAX + 1)
+FILE_PLACE, ZIP_PLACE, PENDING_PLACE, RECORD_PLACE = 3, 4, 5, 8
+FIRST_STREAM = 1
 
 
 class Drawn(msgspec.Struct):
@@ -54,6 +61,9 @@ class Drawn(msgspec.Struct):
     producer: str = "p"
     position: str = "s"
     tag: str = "a"
+    tag_count: int = 1
+    aux_place: int = RECORD_PLACE
+    aux_bytes: int = 1
     column: str = "c"
     folder: str = "default"
     number: int = 0
@@ -62,6 +72,8 @@ class Drawn(msgspec.Struct):
     has_column: bool = True
     substreams: int | None = 3
     is_sure: bool = True
+    swept_stream: int = FIRST_STREAM
+    sweep_entries_max: int = 1
 
 
 def life(drawn: Drawn) -> list[Operation]:
@@ -79,7 +91,15 @@ def life(drawn: Drawn) -> list[Operation]:
         pending(draft(0, 1), stream=stream, by=stamp(query, batch=number)),
         Mark(marker(drawn, change_log, whole), BatchId(number)),
         rows(draft(0, 1), stream=stream, producer=drawn.producer, sequence=number),
-        AppendRecord((drawn.tag,), b"x", None, drawn.producer, None, number),
+        AppendRecord(
+            (drawn.tag, *(f"t{n}" for n in range(1, drawn.tag_count)))[: drawn.tag_count],
+            b"x",
+            None,
+            drawn.producer,
+            None,
+            number,
+        ),
+        SetAux(Lsn(drawn.aux_place), b"x" * drawn.aux_bytes),
         TrimTag(drawn.tag, Lsn(number)),
         Register("group", drawn.name, stream, Lsn(0)),
         MovePosition("group", drawn.name, (Move(stream, Lsn(number)),)),
@@ -96,6 +116,7 @@ def life(drawn: Drawn) -> list[Operation]:
         ResetQuery(query, f"again {drawn.run}", drawn.steps_max),
         DeleteQuery(query, drawn.is_sure, None, drawn.steps_max),
         DeleteStream(stream, drawn.is_sure),
+        SweepStream(drawn.swept_stream, drawn.sweep_entries_max),
     ]
 
 
@@ -138,6 +159,11 @@ def operations_at_bounds(draw: st.DrawFn) -> list[Operation]:
         has_column=draw(st.booleans()),
         substreams=draw(st.sampled_from((None, 1, 3))),
         is_sure=draw(st.booleans()),
+        tag_count=draw(st.sampled_from(TAG_COUNTS)),
+        aux_place=draw(st.sampled_from((RECORD_PLACE, FILE_PLACE, *NUMBERS))),
+        aux_bytes=draw(st.sampled_from(LENGTHS)),
+        swept_stream=draw(st.sampled_from((FIRST_STREAM, *NUMBERS))),
+        sweep_entries_max=draw(st.sampled_from(NUMBERS)),
     )
     operations = life(drawn)
     return operations if draw(st.booleans()) else draw(st.permutations(operations))
@@ -158,8 +184,11 @@ class AlignedLog:
         except PenstockError as refusal:
             answer = refusal
         self._messages += len(published(operation))
-        while self._last < self._messages:
-            self._log.run(AppendRecord(("fill",), b""))
+        if self._last < self._messages:
+            while self._last < self._messages:
+                self._log.run(AppendRecord(("fill",), b""))
+            # A place of a message that left no entry holds none here, either.
+            self._log.run(TrimTag("fill", Lsn(self._last)))
         return answer
 
     @property
@@ -171,24 +200,32 @@ class AlignedLog:
         self._log.close()
 
 
+def check_operations(operations: list[Operation]) -> None:
+    """Each is accepted or refused by a sentence, by both logs alike, and both still take others."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        alone, server = AlignedLog(folder / "data"), Server(folder)
+        stack.callback(alone.close)
+        stack.callback(server.env.close)
+        answers = server.apply(published(*operations, AppendRecord(("last",), b"x")))
+        assert not isinstance(answers[len(operations) + 1], PenstockError)
+        for number, operation in enumerate(operations, 1):
+            answer = alone.run(operation)
+            for outcome in (answer, answers[number]):
+                assert not isinstance(outcome, PenstockError) or isinstance(
+                    outcome, BadCall | TryAgain | Fenced
+                ), f"{operation}: {outcome}"
+            assert type(answer) is type(answers[number]), (
+                f"{operation}: {answer}, {answers[number]}"
+            )
+
+
 @settings(max_examples=40)
 @given(operations_at_bounds())
 def test_texts_of_every_length_are_accepted_or_refused_by_a_sentence_and_never_a_fault(
-    tmp_path_factory: pytest.TempPathFactory, operations: list[Operation]
+    operations: list[Operation],
 ) -> None:
-    folder = tmp_path_factory.mktemp("fuzz")
-    alone, server = AlignedLog(folder / "data"), Server(folder)
-    answers = server.apply(published(*operations, AppendRecord(("last",), b"x")))
-    assert not isinstance(answers[len(operations) + 1], PenstockError)
-    for number, operation in enumerate(operations, 1):
-        answer = alone.run(operation)
-        for outcome in (answer, answers[number]):
-            assert not isinstance(outcome, PenstockError) or isinstance(
-                outcome, BadCall | TryAgain | Fenced
-            ), f"{operation}: {outcome}"
-        assert type(answer) is type(answers[number]), f"{operation}: {answer}, {answers[number]}"
-    alone.close()
-    server.env.close()
+    check_operations(operations)
 
 
 def test_the_life_that_is_fuzzed_is_one_that_both_logs_take(tmp_path: Path) -> None:
@@ -199,5 +236,7 @@ def test_the_life_that_is_fuzzed_is_one_that_both_logs_take(tmp_path: Path) -> N
     for number, operation in enumerate(operations, 1):
         for answer in (alone.run(operation), answers[number]):
             assert not isinstance(answer, PenstockError), f"{operation}: {answer}"
+    assert isinstance(answers[len(operations)], Trimmed)
+    assert answers[len(operations)].entries > 0, "the stream that was deleted is swept"
     alone.close()
     server.env.close()

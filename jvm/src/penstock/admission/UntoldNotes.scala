@@ -21,9 +21,9 @@ private[admission] final class UntoldNotes(notes: PlanNotes, run: String) {
   }
 
   /** A server has answered a question that told it of these. */
-  def delivered(told: Seq[(Long, PlanNote)], answering: String): Unit = {
+  def delivered(toldNotes: Seq[(Long, PlanNote)], answering: String): Unit = {
     if (server.exists(_ != answering)) toldRevision = Nothing
-    else told.lastOption.foreach { case (revision, _) => toldRevision = revision }
+    else toldNotes.lastOption.foreach { case (revision, _) => toldRevision = revision }
     server = Some(answering)
   }
 }

@@ -96,7 +96,7 @@ final class ActiveCandidates(
       _.decide(
         batch,
         terms,
-        lookaheads.of(run).find(_.operator == operator).fold(Candidate.all)(_.found),
+        lookaheads.of(run).find(_.operator == operator).fold(Candidate.all)(_.candidates),
         slackUs(run, operator),
         facts.hasFailedAttempts(run, batch - 1))
     }

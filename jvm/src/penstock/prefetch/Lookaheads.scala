@@ -15,17 +15,17 @@ import scala.collection.mutable
 final case class OperatorLookahead(
     operator: Long,
     name: String,
-    found: Seq[Candidate],
+    candidates: Seq[Candidate],
     active: Set[Candidate],
     reasons: Seq[String]) {
 
   /** A sentence about it for the notes on the plan. */
   def note: String =
-    if (found.isEmpty) s"left alone: ${reasons.mkString("; ")}"
+    if (candidates.isEmpty) s"left alone: ${reasons.mkString("; ")}"
     else {
-      val hinting = found.filter(active)
+      val hinting = candidates.filter(active)
       val now = if (hinting.isEmpty) "none hints now" else s"${hinting.mkString(", ")} now"
-      (s"keys can be hinted from ${found.mkString(", ")}, $now" +: reasons).mkString("; ")
+      (s"keys can be hinted from ${candidates.mkString(", ")}, $now" +: reasons).mkString("; ")
     }
 }
 

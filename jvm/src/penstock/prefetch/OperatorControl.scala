@@ -72,7 +72,7 @@ private[prefetch] final class OperatorControl(run: String, val operator: Long) e
   /** As JSON; `planned` is what the batch planned last has of the operator. */
   def fill(node: ObjectNode, planned: Option[OperatorLookahead]): Unit = {
     node.put("operator", operator).put("name", planned.fold("")(_.name))
-    fillNames(node, "candidates", planned.fold(Seq.empty[Candidate])(_.found))
+    fillNames(node, "candidates", planned.fold(Seq.empty[Candidate])(_.candidates))
     val reasons = node.putArray("left_out")
     planned.toSeq.flatMap(_.reasons).foreach(reason => reasons.add(reason))
     node.put("hits", total.hits).put("misses", total.misses).put("waited", total.waited)

@@ -56,11 +56,12 @@ object TaskOrder {
   }
 
   private def owners(sets: Seq[TaskSetFacts]): Map[String, Owner] =
-    sets.groupMapReduce(_.owner)(set => Owner(set.dueAtMs, set.running, set.weight)) { (one, other) =>
-      Owner(
-        math.min(one.dueAtMs, other.dueAtMs),
-        one.running + other.running,
-        math.min(one.weight, other.weight))
+    sets.groupMapReduce(_.owner)(set => Owner(set.dueAtMs, set.running, set.weight)) {
+      (owner, other) =>
+        Owner(
+          math.min(owner.dueAtMs, other.dueAtMs),
+          owner.running + other.running,
+          math.min(owner.weight, other.weight))
     }
 
   private def weightsOf(queries: Map[String, Owner]): Map[String, Double] = {
@@ -79,13 +80,13 @@ object TaskOrder {
 
   private final case class Rank(share: Double, dueAtMs: Long, job: Int, stage: Int)
 
-  private implicit val inRank: Ordering[Rank] = (one: Rank, other: Rank) => {
-    val byShare = java.lang.Double.compare(one.share, other.share)
-    val byDue = java.lang.Long.compare(one.dueAtMs, other.dueAtMs)
-    val byJob = Integer.compare(one.job, other.job)
+  private implicit val inRank: Ordering[Rank] = (rank: Rank, other: Rank) => {
+    val byShare = java.lang.Double.compare(rank.share, other.share)
+    val byDue = java.lang.Long.compare(rank.dueAtMs, other.dueAtMs)
+    val byJob = Integer.compare(rank.job, other.job)
     if (byShare != 0) byShare
     else if (byDue != 0) byDue
     else if (byJob != 0) byJob
-    else Integer.compare(one.stage, other.stage)
+    else Integer.compare(rank.stage, other.stage)
   }
 }

@@ -35,9 +35,9 @@ object PlanPlay {
     plan.expectedMs.foreach(ms => node.put("expected_ms", ms))
     val operations = node.putArray("operations")
     plan.operations.foreach { operation =>
-      val one = operations.addObject().put("kind", operation.kind).put("device", operation.device)
-      one.put("reason", operation.reason)
-      operation.expectedMs.foreach(ms => one.put("expected_ms", ms))
+      val part = operations.addObject().put("kind", operation.kind).put("device", operation.device)
+      part.put("reason", operation.reason)
+      operation.expectedMs.foreach(ms => part.put("expected_ms", ms))
     }
     node.toString
   }

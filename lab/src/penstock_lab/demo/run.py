@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 
 import penstock
-from penstock.client import Client
+from penstock.client import Client, QueryDescription
 from penstock.client.address import Address, no_server, read_server_file
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import TryAgain
@@ -158,7 +158,7 @@ def _wait_running(demo: RunningDemo, clock: Clock) -> None:
     while waiting and clock.monotonic_s() < until:
         demo.refuse_failed()
         listed = demo.client.queries()
-        waiting -= {listing["query"] for listing in listed if listing["marker"] is not None}
+        waiting -= {listing.query for listing in listed if listing.marker is not None}
         clock.sleep(POLL_S)
 
 
@@ -174,7 +174,7 @@ def _outcome(
             QueryOutcome(
                 name=stage.name,
                 batches=len(markers),
-                rows_committed=sum(int(marker["rows"]) for marker in markers),
+                rows_committed=sum(marker.rows for marker in markers),
                 latency_ms_p50=latency_ms(sightings, 50, sent_after_ms=warm_ms),
                 latency_ms_p99=latency_ms(sightings, 99, sent_after_ms=warm_ms),
                 rows_checked=compared.rows,
@@ -233,13 +233,14 @@ def _watch(
 
 
 def _query_moments(demo: RunningDemo, since_ms: int) -> Iterator[screen.QueryMoment]:
-    listings = {listing["query"]: listing for listing in demo.client.queries()}
+    listed: dict[str, QueryDescription] = {each.query: each for each in demo.client.queries()}
     for stage in demo.stages:
-        marker = listings.get(stage.query_id, {}).get("marker") or {}
+        described = listed.get(stage.query_id)
+        marker = None if described is None else described.marker
         sightings = list(stage.reader.seen)
         yield screen.QueryMoment(
             stage.name,
-            batches=int(marker.get("batch", -1)) + 1,
+            batches=0 if marker is None else marker.batch + 1,
             rows=stage.reader.rows,
             latency_ms_p50=latency_ms(sightings, 50, seen_after_ms=since_ms),
             latency_ms_p99=latency_ms(sightings, 99, seen_after_ms=since_ms),

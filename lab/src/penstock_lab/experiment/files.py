@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
+from penstock.client import MarkerLine
+from penstock.model.ids import BatchId, Instance, Lsn
 from penstock_lab.experiment.outside_reader import METADATA, sink_files
 from penstock_lab.queries import Query, Stage
 
@@ -36,11 +38,19 @@ class FilesPast:
         self._read = self._files_read()
         self._written = self._files_written()
 
-    def markers(self, query: str, after_batch: int | None = None) -> list[dict[str, Any]]:
+    def markers(self, query: str, after_batch: int | None = None) -> list[MarkerLine]:
         committed = sorted(int(file.name) for file in (self._checkpoint / "commits").glob("[0-9]*"))
         return [
-            {"batch": n, "lsn": n + 1, "instance": 1, "positions": self._positions(n)}
-            for n in committed
+            MarkerLine(
+                Lsn(batch + 1),
+                BatchId(batch),
+                Instance(1),
+                0,
+                {stream: Lsn(position) for stream, position in self._positions(batch).items()},
+                "append",
+                0,
+            )
+            for batch in committed
         ]
 
     def position(self, stream: str, *, at: str | None = None) -> int:

@@ -121,13 +121,9 @@ def fill(
         str(folder),
         streams,
         ids,
-        int(markers[-1]["batch"]),
+        int(markers[-1].batch),
         # A marker names the inputs its batch had rows of, and positions only grow.
-        {
-            name: int(position)
-            for marker in markers
-            for name, position in marker["positions"].items()
-        },
+        {name: int(position) for marker in markers for name, position in marker.positions.items()},
         next_event,
         max((batch.sst_bytes for batch in reads), default=0),
     )
@@ -283,12 +279,12 @@ class FilledRig(JointRig):
         """Number of the last batch with a marker; -1 before the first, as for an unknown query."""
         assert self._client is not None
         try:
-            marker = self._client.query(query_id)["marker"]
+            marker = self._client.query(query_id).marker
         except BadCall as error:
             if error.code != "unknown_query":
                 raise
             marker = None
-        return -1 if marker is None else int(marker["batch"])
+        return -1 if marker is None else int(marker.batch)
 
     def _wait_until(self, is_done: Callable[[], bool], until_s: float) -> bool:
         """Whether it was done by then; TryAgain, in Spark's words, if the query has ended."""

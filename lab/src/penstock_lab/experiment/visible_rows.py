@@ -7,12 +7,11 @@ anything for it: a window that closes later has taken the row all the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from penstock.client import Client
+from penstock.client import Client, MarkerLine
 from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.latency import Sighting
 from penstock_lab.experiment.outside_reader import sighting
@@ -55,7 +54,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def batch_rows(
-    client: Client, stream: str, markers: Sequence[Mapping[str, Any]], after: int | None = None
+    client: Client, stream: str, markers: Sequence[MarkerLine], after: int | None = None
 ) -> list[BatchRows]:
     """The rows that each committed batch took from a stream; batches without any are left out.
 
@@ -65,11 +64,11 @@ def batch_rows(
     before = earliest if after is None else after
     taken = []
     for marker in markers:
-        end = max(min(int(marker["positions"].get(stream, 0)), latest), before)
+        end = max(min(int(marker.positions.get(stream, 0)), latest), before)
         if end > before:
             rows = client.read(stream, before, end)
-            seen = sighting(rows, int(marker["arrived_at_ms"]) * 1000, None)
-            taken.append(BatchRows(int(marker["batch"]), seen, int(rows.nbytes)))
+            seen = sighting(rows, marker.arrived_at_ms * 1000, None)
+            taken.append(BatchRows(int(marker.batch), seen, int(rows.nbytes)))
         before = end
     return taken
 
@@ -94,7 +93,7 @@ def joined(streams: Sequence[Sequence[BatchRows]]) -> list[BatchRows]:
 
 def spans(
     batches: Sequence[Timed],
-    markers: Sequence[Mapping[str, Any]],
+    markers: Sequence[MarkerLine],
     taken: Sequence[BatchRows],
     work: Mapping[int, tuple[float, float]],
 ) -> list[Span]:
@@ -103,7 +102,7 @@ def spans(
     A batch is cut when its sources have answered: what it waited for rows before is not its time.
     `work` has, by batch, how long its tasks ran and how long its jobs waited for cores.
     """
-    arrived_ms = {int(marker["batch"]): float(marker["arrived_at_ms"]) for marker in markers}
+    arrived_ms = {int(marker.batch): float(marker.arrived_at_ms) for marker in markers}
     by_batch = {rows.batch: rows for rows in taken}
     made = []
     # While it waits for rows Spark reports the number of the batch to come; the last report of a

@@ -260,8 +260,8 @@ class Trial:
     def _look(self) -> None:
         """Count the batches committed since, and tell of each that was planned for."""
         known = self.client.queries()
-        batches = {
-            query["query"]: query["marker"]["batch"] + 1 for query in known if query["marker"]
+        batches: dict[str, int] = {
+            query.query: query.marker.batch + 1 for query in known if query.marker is not None
         }
         for asked in self.group.asked:
             for query in self.ids[asked.name].values():
@@ -273,7 +273,7 @@ class Trial:
     def _answered(self, asked: Asked, before: Checked) -> Answered:
         after = self.check(asked)
         instances = {
-            self.client.query(query_id)["instance"] for query_id in self.ids[asked.name].values()
+            self.client.query(query_id).instance for query_id in self.ids[asked.name].values()
         }
         worse = max((before, after), key=lambda comparison: comparison.different)
         answered = Answered(

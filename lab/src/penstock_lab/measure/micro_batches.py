@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
-from penstock.client import Client
+from penstock.client import Client, MarkerLine
 from penstock.client.address import no_server, read_server_file
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.errors import Bug, TryAgain
@@ -176,14 +176,14 @@ def batch_ends_ms(query: StreamingQuery) -> dict[int, float]:
 
 
 def visible_after_ms(
-    markers: Sequence[Mapping[str, Any]], ends: Mapping[int, float], first: int
+    markers: Sequence[MarkerLine], ends: Mapping[int, float], first: int
 ) -> float | None:
     """The median time from the end of a batch to its marker, from batch `first` on."""
     return median(
         [
-            max(0.0, marker["arrived_at_ms"] - ends[marker["batch"]])
+            max(0.0, marker.arrived_at_ms - ends[marker.batch])
             for marker in markers
-            if marker["batch"] >= first and marker["batch"] in ends
+            if marker.batch >= first and marker.batch in ends
         ]
     )
 

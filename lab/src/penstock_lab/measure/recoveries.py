@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import msgspec
 import psutil
 
+from penstock.client import MarkerLine
 from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import PenstockError, TryAgain
 from penstock_lab.experiment.checks import Check, with_oracle
@@ -41,8 +42,7 @@ MARKER_TIMEOUT_S = 180.0
 POLL_S = 0.02
 LOOK_EVERY_S = 2.0
 
-Marker: TypeAlias = dict[str, Any]
-IsNew: TypeAlias = Callable[[Marker], bool]
+IsNew: TypeAlias = Callable[[MarkerLine], bool]
 """Whether a marker was made after the kill, by what is left or has taken over."""
 
 
@@ -163,29 +163,31 @@ class RecoveryRun:
         self._room.kill_server()
         gone_ms = SYSTEM_CLOCK.wall_ms()
         self._room.start_server()
-        return lambda marker: bool(marker["arrived_at_ms"] >= gone_ms)
+        return lambda marker: bool(marker.arrived_at_ms >= gone_ms)
 
-    def _executor_lost(self, executor: psutil.Process, last: Marker) -> IsNew:
+    def _executor_lost(self, executor: psutil.Process, last: MarkerLine) -> IsNew:
         """The driver lives on, and may mark the batch whose tasks had ended before: the one after
         it has to be run by what is left."""
         executor.kill()
-        return lambda marker: bool(marker["batch"] > last["batch"] + 1)
+        return lambda marker: bool(marker.batch > last.batch + 1)
 
-    def _taken_over(self, dead: Engine, next_engine: Callable[[], Engine], last: Marker) -> IsNew:
+    def _taken_over(
+        self, dead: Engine, next_engine: Callable[[], Engine], last: MarkerLine
+    ) -> IsNew:
         dead.kill()
         self._engine = next_engine()
         self._start()
-        return lambda marker: bool(marker["instance"] > last["instance"])
+        return lambda marker: bool(marker.instance > last.instance)
 
-    def _until_marker(self, kill: Callable[[Marker], IsNew]) -> float:
+    def _until_marker(self, kill: Callable[[MarkerLine], IsNew]) -> float:
         """Milliseconds from the kill, which says by what its recovery is known."""
         last = self._last_marker()
         killed_ms = SYSTEM_CLOCK.wall_ms()
         is_new = kill(last)
         until_s = SYSTEM_CLOCK.monotonic_s() + MARKER_TIMEOUT_S
         while SYSTEM_CLOCK.monotonic_s() < until_s:
-            markers = self._room.client.markers(self._query_id, last["batch"])
-            after = [marker["arrived_at_ms"] for marker in markers if is_new(marker)]
+            markers = self._room.client.markers(self._query_id, last.batch)
+            after = [marker.arrived_at_ms for marker in markers if is_new(marker)]
             if after:
                 return float(min(after) - killed_ms)
             SYSTEM_CLOCK.sleep(POLL_S)
@@ -234,12 +236,12 @@ class RecoveryRun:
         finally:
             sender.stop()
 
-    def _last_marker(self) -> Marker:
+    def _last_marker(self) -> MarkerLine:
         return self._room.client.markers(self._query_id, self._batch() - 1)[-1]
 
     def _batch(self) -> int:
-        marker = self._room.client.query(self._query_id)["marker"]
-        return -1 if marker is None else int(marker["batch"])
+        marker = self._room.client.query(self._query_id).marker
+        return -1 if marker is None else int(marker.batch)
 
     def _wait_batches(self, count: int) -> None:
         enough, until_s = self._batch() + count, SYSTEM_CLOCK.monotonic_s() + MARKER_TIMEOUT_S

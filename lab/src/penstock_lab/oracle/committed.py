@@ -9,14 +9,13 @@ batches with their watermarks. Times are whole microseconds since the epoch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from penstock.client import Client
+from penstock.client import Client, MarkerLine
 from penstock_lab.oracle.watermarks import Marked, Progress, progress
 from penstock_lab.queries import Stage
 
@@ -55,29 +54,29 @@ class Committed:
 
         A marker names the inputs its batch had rows of; the others stand where they were.
         """
-        read = [m["positions"] for m in self._markers if m["batch"] <= batch]
+        read = [marker.positions for marker in self._markers if marker.batch <= batch]
         return max((int(positions.get(stream, 0)) for positions in read), default=0)
 
     def unread(self, client: Client) -> Iterator[tuple[str, pa.Table]]:
         """The rows of each input, by its name in the query, that no committed batch has read."""
         for name in self.stage.reads:
             stream = self._streams.get(name, name)
-            ends = (int(marker["positions"].get(stream, 0)) for marker in self._markers)
+            ends = (int(marker.positions.get(stream, 0)) for marker in self._markers)
             yield name, _rows_after(client, stream, max(ends, default=0))
 
     def unmarked(self, client: Client) -> pa.Table:
         """The rows of the output that lie past the last marker."""
         stream = self._streams.get(self.stage.name, self.stage.name)
-        return _rows_after(client, stream, self._markers[-1]["lsn"] if self._markers else 0)
+        return _rows_after(client, stream, self._markers[-1].lsn if self._markers else 0)
 
     def _read(self, client: Client, name: str, stream: str) -> pa.Table:
-        ends = [int(marker["positions"].get(stream, 0)) for marker in self._markers]
+        ends = [int(marker.positions.get(stream, 0)) for marker in self._markers]
         return _pieces(client, stream, self._markers, ends)
 
     def _wrote(self, client: Client, stream: str) -> pa.Table:
         # All that lies between two markers counts as the later one's: what was not written by this
         # query then shows as rows that nobody expected.
-        ends = [int(marker["lsn"]) for marker in self._markers]
+        ends = [int(marker.lsn) for marker in self._markers]
         rows = _pieces(client, stream, self._markers, ends)
         return rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
 
@@ -89,7 +88,7 @@ class Committed:
                 f"from read_{watermark.stream} where {watermark.where} group by _batch"
             ).fetchall()
             newest.append({int(batch): int(at_us) for batch, at_us in latest})
-        marked = [Marked(m["batch"], m["lsn"], m["instance"]) for m in self._markers]
+        marked = [Marked(marker.batch, marker.lsn, marker.instance) for marker in self._markers]
         return progress(marked, self.stage.watermarks, newest)
 
     def _show(self, reads: Mapping[str, pa.Table]) -> None:
@@ -132,9 +131,7 @@ def _rows_after(client: Client, stream: str, end: int) -> pa.Table:
     return plain(client.read(stream, min(max(end, earliest), latest), latest))
 
 
-def _pieces(
-    client: Client, stream: str, markers: list[dict[str, Any]], ends: list[int]
-) -> pa.Table:
+def _pieces(client: Client, stream: str, markers: list[MarkerLine], ends: list[int]) -> pa.Table:
     """The rows up to each of `ends`, one after the other, with the number of the marker's batch."""
     before, latest = (client.position(stream, at=at) for at in ("earliest", "latest"))
     pieces = []
@@ -144,7 +141,7 @@ def _pieces(
         # Not every batch moves every stream on, and a request is not needed to know that.
         if end > before:
             rows = plain(client.read(stream, before, end))
-            batch = pa.array([marker["batch"]] * rows.num_rows, pa.int64())
+            batch = pa.array([marker.batch] * rows.num_rows, pa.int64())
             pieces.append(rows.append_column("_batch", batch))
         before = end
     if pieces:

@@ -11,7 +11,6 @@ from penstock.gateway.context import Gateway, gateway_of
 from penstock.gateway.encode import json_answer
 from penstock.gateway.json_pages import json_list, json_page
 from penstock.gateway.parse import json_of, marker_of, number_in, query_in_path, short_text
-from penstock.log.decide.need import need_query
 from penstock.log.operations import (
     DeleteQuery,
     Mark,
@@ -20,9 +19,11 @@ from penstock.log.operations import (
     TakeQuery,
     Unfinished,
 )
-from penstock.log.reading.visible import marker_list, query_list
-from penstock.model.answers import AppendLimits, Deleted, EntryPlace, NewInstance
+from penstock.log.reading.descriptions import describe_query, query_list
+from penstock.log.reading.visible import marker_list
+from penstock.model.answers import Deleted, EntryPlace
 from penstock.model.ids import BatchId, Instance, QueryId
+from penstock.model.query_answers import AppendLimits, NewInstance, TakenOver
 from penstock.model.requests import InstanceBody, MarkerBody, ResetBody
 
 MARKERS_MAX = 1_000
@@ -39,7 +40,7 @@ async def take_over(request: web.Request) -> web.Response:
     limits = AppendLimits(
         settings.entry_bytes_max, settings.request_bytes_max, settings.request_files_max
     )
-    return json_answer({"instance": taken.instance, "marker": taken.marker, "limits": limits})
+    return json_answer(TakenOver(taken.instance, taken.marker, limits))
 
 
 async def mark(request: web.Request) -> web.Response:
@@ -59,12 +60,12 @@ def _mark(query: QueryId, body: bytes) -> Mark:
 
 async def list_queries(request: web.Request) -> web.StreamResponse:
     """`GET /v1/queries`."""
-    return await json_list(request, lambda view: {"queries": query_list(view)})
+    return await json_list(request, query_list)
 
 
 async def get_query(request: web.Request) -> web.Response:
     """`GET /v1/queries/Q`."""
-    return json_answer(gateway_of(request).read(need_query, query_in_path(request)))
+    return json_answer(gateway_of(request).read(describe_query, query_in_path(request)))
 
 
 async def list_markers(request: web.Request) -> web.StreamResponse:

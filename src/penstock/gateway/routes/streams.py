@@ -22,7 +22,7 @@ from penstock.log.reading.descriptions import NAMED_POSITIONS, describe_stream, 
 from penstock.log.reading.visible import position_at_time
 from penstock.log.retention.trim_step import trim_step
 from penstock.log.state import Retention, StreamRecord
-from penstock.model.answers import Deleted, Position
+from penstock.model.answers import Deleted, Position, TrimmedRows
 from penstock.model.ids import Lsn, StreamName
 from penstock.model.requests import AlterBody, StreamBody, TrimBody
 from penstock.model.routing import check_key
@@ -145,7 +145,7 @@ async def trim_stream(request: web.Request) -> web.Response:
         )
         trimmed: Trimmed = await gateway.run(step)
         entries, size = entries + trimmed.entries, size + trimmed.payload_bytes
-    return json_answer(Trimmed(trimmed.until, entries, size))
+    return json_answer(TrimmedRows(Lsn(trimmed.until), entries, size))
 
 
 async def find_position(request: web.Request) -> web.Response:

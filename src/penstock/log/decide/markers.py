@@ -15,10 +15,10 @@ from penstock.log.decide.snapshots import keep_snapshots
 from penstock.log.decide.starts import check_starts
 from penstock.log.operations import Mark
 from penstock.log.plan import Plan, Removal, Showing
-from penstock.log.state import MarkerRef, QueryRecord
+from penstock.log.state import QueryRecord
 from penstock.log.view import View
 from penstock.model.ids import BatchId, Lsn, StreamName, task_log_tag
-from penstock.model.marker import Marker, Stamp, Write
+from penstock.model.marker import Marker, MarkerRef, Stamp, Write
 
 
 def decide_marker(operation: Mark, view: View) -> Plan:

@@ -20,7 +20,7 @@ from penstock.log.operations import (
 )
 from penstock.log.plan import Plan, Removal
 from penstock.log.rules import ALTERATIONS_COUNTED, SCHEMAS_READ
-from penstock.log.state import DeletedStream, StreamRecord, stream_point
+from penstock.log.state import STREAM_ID_MAX, DeletedStream, StreamRecord, stream_point
 from penstock.log.view import View
 from penstock.model.ids import SUBSTREAMS_MAX, Lsn, Substream, substream_tag
 from penstock.model.schema import check_added, to_ddl
@@ -191,7 +191,8 @@ def _users(stream: StreamRecord, view: View) -> list[str]:
 
 def decide_sweep(operation: SweepStream, view: View) -> Plan:
     """Entries that a deleted stream has left, oldest first; the last step forgets the stream."""
-    left = view.deleted(operation.stream_id)
+    has_number = 0 <= operation.stream_id <= STREAM_ID_MAX
+    left = view.deleted(operation.stream_id) if has_number else None
     if left is None:
         return Plan(Trimmed(0))
     stream = StreamRecord(left.id, left.name, b"", left.substreams, ())

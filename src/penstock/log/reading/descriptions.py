@@ -1,14 +1,14 @@
-"""Streams and consumers described: what a user is told of each, as one state of the log has it."""
+"""Streams, queries and consumers described: what a user is told of each, from one state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from penstock.log.decide.consumers import Holder, holders
-from penstock.log.decide.need import need_stream
+from penstock.log.decide.need import need_query, need_stream
 from penstock.log.reading.schemas import StreamSchemas
 from penstock.log.reading.visible import earliest, latest
-from penstock.log.state import Commit, StreamRecord
+from penstock.log.state import Commit, QueryRecord, StreamRecord
 from penstock.log.store.view import StoreView
 from penstock.model.answers import (
     ConsumerDescription,
@@ -16,7 +16,8 @@ from penstock.model.answers import (
     StreamDescription,
     StreamList,
 )
-from penstock.model.ids import Lsn, StreamName
+from penstock.model.ids import Lsn, QueryId, StreamName
+from penstock.model.query_answers import QueryDescription, QueryList
 from penstock.model.schema import to_base64, to_ddl
 
 
@@ -54,6 +55,26 @@ def describe_stream(
 
 def _rows_total(commit: Commit | None) -> int:
     return commit.rows_total if commit is not None else 0
+
+
+def query_list(view: StoreView) -> QueryList:
+    """Every query that the log knows."""
+    return QueryList(tuple(describe_query(view, each) for each in view.queries()))
+
+
+def describe_query(view: StoreView, query: QueryRecord | QueryId) -> QueryDescription:
+    """A query, by its record or its id."""
+    record = need_query(view, query) if isinstance(query, str) else query
+    return QueryDescription(
+        record.query,
+        record.name,
+        record.instance,
+        record.run,
+        record.marker,
+        record.copied,
+        record.trimmed,
+        record.emptying,
+    )
 
 
 def consumer_list(

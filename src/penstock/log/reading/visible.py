@@ -12,13 +12,13 @@ import msgspec
 from penstock.errors import BadCall
 from penstock.log.decide.need import check_readable, end_of, need_stream
 from penstock.log.reading.commits import last_commit_where
-from penstock.log.state import QueryRecord, StreamRecord, stream_point
+from penstock.log.state import StreamRecord, stream_point
 from penstock.log.store import layout
 from penstock.log.store.layout import Buffer
 from penstock.log.store.view import StoreView
-from penstock.model.answers import MarkerLine, MarkerList
 from penstock.model.ids import BatchId, Lsn, QueryId, StreamName, Substream
 from penstock.model.marker import Marker
+from penstock.model.query_answers import MarkerLine, MarkerList
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,6 @@ def position_at_time(view: StoreView, stream: StreamName, time_ms: int) -> Lsn:
 def log_end(view: StoreView) -> Lsn:
     """The place of the last entry of the log."""
     return Lsn(view.next_lsn - 1)
-
-
-def query_list(view: StoreView) -> list[QueryRecord]:
-    """Every query that the log knows."""
-    return list(view.queries())
 
 
 def position_keeping(view: StoreView, stream: StreamRecord, bytes_min: int) -> Lsn:

@@ -13,14 +13,14 @@ from penstock.errors import Damaged
 from penstock.log.decide.fence import decide_take_over
 from penstock.log.operations import TakeQuery
 from penstock.log.plan import ProducerRecord
-from penstock.log.state import Covered, MarkerRef, QueryRecord
+from penstock.log.state import Covered, QueryRecord
 from penstock.log.store import layout
 from penstock.log.store.apply import Effects
 from penstock.log.store.layout import ProducerState, RecordedState, Tables, lsn_key, lsn_of
 from penstock.log.store.view import StoreView
 from penstock.model.answers import Appended
 from penstock.model.ids import BatchId, Lsn, files_tag, offsets_batch, task_log_tag
-from penstock.model.marker import Marker
+from penstock.model.marker import Marker, MarkerRef
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,13 @@ def seen_totals(client: Client, query: str, stream: str = "totals") -> tuple[See
     if not markers:
         return Seen(-1, []), readings(0, 0)
     last = markers[-1]
-    assert [m["batch"] for m in markers] == list(range(int(last["batch"]) + 1))
-    shown = client.read(stream, 0, last["lsn"])
+    assert [marker.batch for marker in markers] == list(range(int(last.batch) + 1))
+    shown = client.read(stream, 0, last.lsn)
     twice = _query("select key, rows from shown group by all having count(*) > 1", shown=shown)
     assert twice == [], "a count that was shown once cannot come again"
     latest = {r["key"]: (r["key"], r["rows"], r["total"], r["last_n"]) for r in shown.to_pylist()}
-    prefix = client.read("readings", 0, last["positions"]["readings"])
-    return Seen(int(last["batch"]), sorted(latest.values())), prefix
+    prefix = client.read("readings", 0, last.positions["readings"])
+    return Seen(int(last.batch), sorted(latest.values())), prefix
 
 
 def totals_of(prefix: pa.Table) -> list[Row]:

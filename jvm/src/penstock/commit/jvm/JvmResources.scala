@@ -43,7 +43,10 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
   val localFolder = new LocalFolder
   val releases = new ReleaseQueues(
     endRun,
-    told => if (closersByRun.containsKey(told.run)) activeCandidates.counted(told.run, told.counts))
+    report =>
+      if (closersByRun.containsKey(report.run)) {
+        activeCandidates.counted(report.run, report.counts)
+      })
   val toDriver = new WayToDriver(releases.receive)
   val openQuestions = new OpenQuestions(changes, releases.receive)
   val news = new DriverNews(toDriver, changes)
