@@ -244,6 +244,26 @@ def test_books_apply_the_part_of_a_chain() -> None:
     assert explain(books.named("one").book, 0.0).deadline_set_by == "chain"
 
 
+def test_a_stage_that_has_stopped_is_no_part_of_its_chain_any_more() -> None:
+    books = Books(1)
+    slow = Terms(5_000.0, PolicyName.DEADLINE, origin=CountedFrom.ORIGIN)
+    tight = Terms(1_000.0, PolicyName.DEADLINE, origin=CountedFrom.ORIGIN)
+
+    def one_asks(now_ms: float) -> float | None:
+        kept = books.heard(AskingQuery("one", None, "app", None), slow, now_ms)
+        kept.reads, kept.writes = frozenset({"a"}), frozenset({"b"})
+        books.divide_chains(now_ms)
+        return kept.book.deadline_ms
+
+    end = books.heard(AskingQuery("two", None, "app", None), tight, 0.0)
+    end.reads, end.writes = frozenset({"b"}), frozenset({"c"})
+    assert one_asks(0.0) == pytest.approx(500.0)
+    end.questions_held = 1  # it waits for its answer for long
+    assert one_asks(2 * AWAY_MS) == pytest.approx(500.0)
+    end.questions_held = 0
+    assert one_asks(5 * 3_600_000.0) == 5_000.0
+
+
 # Explain
 
 
