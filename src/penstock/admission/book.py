@@ -156,7 +156,7 @@ class QueryBook:
 
     def offered(self, offer: Offer, now_ms: float) -> None:
         """An offer, told at every look, so that the rate of arrivals is known."""
-        self.arrivals.waiting(offer.rows, now_ms)
+        self.arrivals.offered(offer, now_ms)
 
     def decided(self, decision: Decision, offer: Offer, now_ms: float) -> None:
         """Keep a decision for `explain`; a wait that follows a wait replaces it."""
@@ -213,7 +213,7 @@ class QueryBook:
         if self._first_wait_at_ms is not None:  # no batch without data came between
             self.unasked_ms.add(0.0)
             self._first_wait_at_ms = None
-        self.arrivals.taken(batch.rows)
+        self.arrivals.cut(batch.rows, batch.bytes, now_ms)
         if self.decisions and self.decisions[-1].is_cut:
             self.decisions[-1] = msgspec.structs.replace(
                 self.decisions[-1], cut=number, rows=batch.rows, bytes=batch.bytes

@@ -7,7 +7,6 @@ import msgspec
 from penstock.admission.book import QueryBook
 from penstock.admission.estimate.cost import Predicted
 from penstock.admission.load import Load
-from penstock.admission.offer import Offer
 
 ANSWER_MS = 5.0
 """The way of an answer to Spark and of Spark to its plan; part of every high forecast."""
@@ -49,12 +48,6 @@ def forecast(
         alone.ms_high + waiting_high_ms + ANSWER_MS,
         waiting_high_ms,
     )
-
-
-def time_growth(book: QueryBook, offer: Offer) -> float:
-    """Milliseconds by which the batch grows with each millisecond of waiting, for what arrives."""
-    line = book.ours.line_by_rows(offer.cores)
-    return 0.0 if line is None else book.arrivals.rows_per_ms * line.slope
 
 
 def weight_of(book: QueryBook, load: Load) -> float:

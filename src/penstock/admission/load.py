@@ -90,6 +90,11 @@ class Load(msgspec.Struct, frozen=True):
         """The cores that the other queries keep busy on average."""
         return sum(other.core_share for other in self.others)
 
+    def cores_left(self, cores: float) -> float:
+        """The cores out of `cores` that the other queries leave to one, an equal part of them at
+        least."""
+        return max(cores - self.core_share(), cores / (1 + len(self.others)))
+
 
 NO_LOAD = Load()
 

@@ -129,7 +129,7 @@ def test_deadline_reckons_with_rows_that_are_still_to_come() -> None:
     # 20 rows/ms at 0.01 ms each: a millisecond of waiting makes the batch 0.2 ms longer.
     book = book_of(PolicyName.DEADLINE, 1_000.0)
     learn_line(book)
-    book.arrivals.rows_per_ms = 20.0
+    book.arrivals.rows.per_ms = 20.0
     waits = decide(book, offer_of(2_000, 300.0), NO_LOAD, NOW_MS)
     assert isinstance(waits, Wait)
     assert waits.until_ms == pytest.approx(NOW_MS + 575 / 1.2, abs=1.0)
