@@ -26,7 +26,7 @@ class Flow:
         self._taken = 0
 
     def waits(self, count: int | None, now_ms: float) -> None:
-        """So much waits now; None, if it cannot be told, forgets what was known."""
+        """The amount of data that wait now; None, if it cannot be told, forgets what was known."""
         self.waiting = count
         if count is None:
             self.per_ms = self.growth_per_ms = 0.0
@@ -70,8 +70,8 @@ class _Mean:
 
 
 class Arrivals:
-    """Data that arrive for a query, from what waits at each question and what batches have taken
-    since, in every unit that its sources tell."""
+    """Data that arrive for a query, in every unit that its sources tell: the difference between two
+    backlogs, and the batches that were taken between them."""
 
     def __init__(self) -> None:
         self.rows = Flow(0)
@@ -89,7 +89,7 @@ class Arrivals:
         return self.bytes if self.unit == "bytes" else self.rows
 
     def offered(self, offer: Offer, now_ms: float) -> None:
-        """What waits at this moment. An offer of nothing does not say what its sources can tell."""
+        """An offer at this moment; one of nothing does not say what its sources can tell."""
         counts = ((self.rows, offer.rows), (self.bytes, offer.bytes), (self.files, offer.files))
         for flow, count in counts:
             if offer.has_data or flow.waiting is not None:

@@ -120,10 +120,10 @@ def _growth(book: QueryBook) -> int:
 
 
 def _bearable(amount: _Amount, load: Load, time_ms: float) -> tuple[float, str]:
-    """The size whose tasks the tightest deadline of another query bears; without bound where even
-    an empty task would be too long, since nothing is won there, and never so small that more
+    """The size whose tasks the tightest deadline of another query bears; never so small that more
     arrives than is processed, or that rows which are late stay so for long: a backlog without end
-    would be worse for all."""
+    would be worse for all. Without bound where even an empty task would be too long, since nothing
+    is won there, and where no size seems to keep up."""
     bearable_ms = load.bearable_task_ms()
     line = amount.task_line
     if bearable_ms is None or line is None or line.slope <= 0.0 or line.fixed >= bearable_ms:

@@ -108,6 +108,26 @@ def test_no_batch_has_tasks_longer_than_another_deadline_bears() -> None:
     assert batch_size(book, offer_of(4_000_000, 0.0), NO_LOAD, 50_000.0).rows_max is None
 
 
+def test_tasks_that_no_size_makes_bearable_or_that_never_keep_up_bound_nothing() -> None:
+    # Ours have tasks of 0.01 ms a row, and no fixed part: 200 ms are 20,000 rows.
+    book = book_of(DEADLINE, 60_000.0)
+    learn_line(book)
+    book.ours.rows_largest = 10_000_000
+    tight = Load((OtherQuery("tight", deadline_ms=1_000.0, usual_ms=200.0),))
+    assert batch_size(book, offer_of(4_000_000, 0.0), tight, 50_000.0).rows_max is not None
+    # 1.1 x 95 rows/ms is more than the 100 that can be done.
+    book.arrivals.rows.per_ms = 95.0
+    assert batch_size(book, offer_of(4_000_000, 0.0), tight, 50_000.0).rows_max is None
+    # Of this one every task takes 300 ms before it has a row.
+    book = book_of(DEADLINE, 60_000.0)
+    for number in range(8):
+        rows = 1_000 * (1 + number % 4)
+        task_ms = 300.0 + 0.01 * rows
+        book.batch_done(cost_of(rows, 400.0, 2 * task_ms, task_ms=task_ms, number=number), 0.0)
+    book.ours.rows_largest = 10_000_000
+    assert batch_size(book, offer_of(4_000, 0.0), tight, 50_000.0).rows_max is None
+
+
 def test_rows_that_are_late_are_worked_off_beside_a_tight_deadline() -> None:
     # Tasks of 200 ms are bearable, which is 20,000 rows. At 50 rows/ms they take in hardly more
     # than arrives; 1.5 times as much do batches of 1.5 x 50 x 100 / (1 - 1.5 x 0.5) rows.

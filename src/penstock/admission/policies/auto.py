@@ -17,7 +17,7 @@ import math
 
 from penstock.admission.book import QueryBook
 from penstock.admission.decision import Decision, Wait
-from penstock.admission.forecast import forecast
+from penstock.admission.forecast import forecast, waiting_of
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
 from penstock.admission.pace import busy_share
@@ -33,7 +33,7 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     deadline_ms = book.deadline_ms
     left_ms = math.inf if deadline_ms is None else deadline_ms - offer.oldest_age_ms
     deadline_at_ms = None if deadline_ms is None else now_ms + left_ms
-    waiting_ms = load.waiting_ms(deadline_at_ms, offer.cores, now_ms)
+    waiting_ms = waiting_of(book, offer, load, left_ms, now_ms)
     expected = forecast(book, offer.rows, offer.bytes, offer.cores, waiting_ms)
     if expected is None or book.last_cut_at_ms is None:
         return cut_now(book, offer, load, left_ms, waiting_ms, "no batch is measured yet")

@@ -17,7 +17,7 @@ import math
 
 from penstock.admission.book import QueryBook
 from penstock.admission.decision import Cut, Decision, Wait
-from penstock.admission.forecast import ANSWER_MS, Forecast, forecast
+from penstock.admission.forecast import ANSWER_MS, Forecast, forecast, waiting_of
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
 from penstock.admission.pace import busy_share, unsustainable_rate
@@ -31,7 +31,7 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     """Cut when no more can be waited for, and as much as the deadline allows."""
     deadline_ms = book.deadline_ms or 0.0
     left_ms = deadline_ms - offer.oldest_age_ms
-    waiting_ms = load.waiting_ms(now_ms + left_ms, offer.cores, now_ms)
+    waiting_ms = waiting_of(book, offer, load, left_ms, now_ms)
     expected = forecast(book, offer.rows, offer.bytes, offer.cores, waiting_ms)
     if expected is None:
         return cut_now(book, offer, load, left_ms, waiting_ms, "no batch is measured yet")
