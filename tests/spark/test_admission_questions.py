@@ -235,21 +235,28 @@ def test_jobs_have_their_deadline_and_progress_says_how_it_was_kept(
 
 
 @pytest.mark.parametrize(
-    ("window", "slide_ms"),
-    [(("10 seconds", "5 seconds"), 5_000), (("30 seconds",), 30_000)],
+    ("window", "option", "slide_ms"),
+    [
+        (("10 seconds", "5 seconds"), {}, 5_000),
+        (("30 seconds",), {}, 30_000),
+        (("10 seconds", "5 seconds"), {"slide": "7s"}, 5_000),
+        (None, {"slide": "7s"}, 7_000),
+    ],
 )
-def test_the_slide_of_a_window_is_found_in_the_plan(
+def test_the_slide_is_that_of_a_window_in_the_plan_else_the_option(
     spark: SparkSession,
     server: ServerProcess,
     admission: PlayedAdmission,
     checkpoint: str,
     fresh: Fresh,
-    window: tuple[str, ...],
+    window: tuple[str, ...] | None,
+    option: dict[str, str],
     slide_ms: int,
 ) -> None:
-    options = terms(admission, server, policy="slide")
+    options = {**terms(admission, server, policy="slide"), **option}
     rate = spark.readStream.format("rate").options(**options).load()
-    counted = rate.groupBy(f.window("timestamp", *window)).count()
+    key = f.col("value") if window is None else f.window("timestamp", *window)
+    counted = rate.groupBy(key).count()
     admission.is_withholding = True
     query = (
         counted.writeStream.format("memory")

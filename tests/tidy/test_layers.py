@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "settings": WORDS,
     "log": {*WORDS, "model", "settings"},
     "fit": set(),
-    "admission": {*WORDS, "fit", "model", "log"},
+    "admission": {*WORDS, "fit", "model", "log", "schedule"},
     "devices": {*WORDS, "fit", "model"},
     "gateway": {*WORDS, "model", "log", "admission", "devices", "settings"},
     "client": {*WORDS, "model"},

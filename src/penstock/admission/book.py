@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.admission.arrivals import Arrivals
 from penstock.admission.auto_deadline import AutoDeadline
+from penstock.admission.contention import takes_cores
 from penstock.admission.cuts import Batch, DecisionLine, OpenCut, Totals
 from penstock.admission.decision import Cut, Decision, Wait
 from penstock.admission.estimate.cost import BatchCost, Estimator
@@ -80,7 +81,7 @@ class QueryBook:
         self._first_wait_at_ms: float | None = None
         self.operator_deadline_ms: float | None = None
         self.chain_deadline_ms: float | None = None
-        self.cores = 1
+        self.cores, self.schedule = 1, ""
         self.core_share = 0.0
         self.is_late = False
         self._next_cut = first_cut
@@ -119,11 +120,10 @@ class QueryBook:
         return self.planned is not None and self.planned.gives_way
 
     def is_overtaken_by(self, other: QueryBook) -> bool:
-        """Whether the batch that `other` has just cut comes before the one that this query waits to
-        cut, and takes cores from it: a reason to decide again unless it was reckoned with."""
-        planned_at_ms = None if self.planned is None else self.planned.deadline_at_ms
-        cut_at_ms = other.for_others().open_deadline_at_ms
-        return planned_at_ms is not None and cut_at_ms is not None and cut_at_ms < planned_at_ms
+        """Whether the batch that `other` has just cut takes cores from the one that this query
+        waits to cut: a reason to decide again unless it was reckoned with."""
+        due_at_ms = self.planned and self.planned.deadline_at_ms
+        return due_at_ms is not None and takes_cores(self.schedule, other.for_others(), due_at_ms)
 
     def for_others(self) -> OtherQuery:
         """The query as the others of its application reckon with it."""
@@ -136,7 +136,7 @@ class QueryBook:
     def asked(self, offer: Offer, now_ms: float) -> None:
         """A new question: the batch before it has left the stream's thread."""
         self.totals.questions += 1
-        self.cores = offer.cores
+        self.cores, self.schedule = offer.cores, offer.schedule or ""
         self._asked_again(now_ms)
         for cut in self.cuts.values():
             cut.is_queued = False
@@ -156,7 +156,7 @@ class QueryBook:
 
     def offered(self, offer: Offer, now_ms: float) -> None:
         """An offer, told at every look, so that the rate of arrivals is known."""
-        self.arrivals.waiting(offer.rows, now_ms)
+        self.arrivals.offered(offer, now_ms)
 
     def decided(self, decision: Decision, offer: Offer, now_ms: float) -> None:
         """Keep a decision for `explain`; a wait that follows a wait replaces it."""
@@ -213,7 +213,7 @@ class QueryBook:
         if self._first_wait_at_ms is not None:  # no batch without data came between
             self.unasked_ms.add(0.0)
             self._first_wait_at_ms = None
-        self.arrivals.taken(batch.rows)
+        self.arrivals.cut(batch.rows, batch.bytes, now_ms)
         if self.decisions and self.decisions[-1].is_cut:
             self.decisions[-1] = msgspec.structs.replace(
                 self.decisions[-1], cut=number, rows=batch.rows, bytes=batch.bytes

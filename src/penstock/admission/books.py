@@ -147,7 +147,7 @@ class Books:
         )
 
     def divide_chains(self, now_ms: float) -> None:
-        """Divide end-to-end deadlines over their stages, once in a while."""
+        """Divide end-to-end deadlines over their stages that run, once in a while."""
         if self._divided_at_ms is not None and now_ms - self._divided_at_ms < CHAIN_MS:
             return
         self._divided_at_ms = now_ms
@@ -161,6 +161,7 @@ class Books:
                 kept.book.terms.origin is CountedFrom.ORIGIN,
             )
             for kept in self._kept.values()
+            if kept.is_running(now_ms)
         )
         for query, kept in self._kept.items():
             kept.book.chain_deadline_ms = deadlines.get(query)

@@ -12,6 +12,7 @@ from penstock.admission.forecast import weight_of
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
 from penstock.admission.overload import give_way
+from penstock.admission.pace import floor_ms
 from penstock.admission.policies import (
     asap,
     auto,
@@ -21,7 +22,6 @@ from penstock.admission.policies import (
     slide,
     zstream,
 )
-from penstock.admission.size import floor_ms
 from penstock.admission.terms import PolicyName
 
 NOTHING_WAITS_MS = 60_000.0

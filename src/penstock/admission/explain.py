@@ -6,14 +6,18 @@ from collections.abc import Iterable, Iterator
 
 from penstock.admission.book import QueryBook
 from penstock.admission.cuts import DecisionLine
-from penstock.admission.size import floor_ms, sustainable_ms
+from penstock.admission.load import NO_LOAD, Load
+from penstock.admission.pace import floor_ms, sustainable_ms, unsustainable_rate
 from penstock.model.admission_answers import AdmissionDecision, QueryAdmission
 
 
-def explain(book: QueryBook, now_ms: float) -> QueryAdmission:
-    """The state of one query, its newest decision first."""
-    cores, totals = book.cores, book.totals
+def explain(book: QueryBook, load: Load, now_ms: float) -> QueryAdmission:
+    """The state of one query beside the others of its application, its newest decision first."""
+    cores, totals, arrivals = book.cores, book.totals, book.arrivals
+    tells_rows = arrivals.rows.waiting is not None
+    tells_bytes = arrivals.bytes.waiting is not None
     line = book.ours.line_by_rows(cores)
+    warnings = (floor_warning(book), unsustainable_rate(book, load, cores))
     return QueryAdmission(
         query=book.query,
         name=book.name,
@@ -26,21 +30,25 @@ def explain(book: QueryBook, now_ms: float) -> QueryAdmission:
         slack_ms_p50=book.slack_ms.quantile(0.5) if len(book.slack_ms) else None,
         slack_ms_p5=book.slack_ms.quantile(0.05) if len(book.slack_ms) else None,
         floor_ms=floor_ms(book, cores),
-        sustainable_ms=sustainable_ms(book, cores),
+        sustainable_ms=sustainable_ms(book, load, cores),
         fixed_ms=None if line is None else line.fixed,
         ms_per_1000_rows=None if line is None else 1000 * line.slope,
-        rows_per_s=1000 * book.arrivals.rows_per_ms,
-        rows_waiting=book.arrivals.rows_waiting,
-        backlog_rows_per_s=1000 * book.arrivals.growth_per_ms,
+        rows_per_s=1000 * arrivals.rows.per_ms if tells_rows else None,
+        rows_waiting=arrivals.rows.waiting,
+        backlog_rows_per_s=1000 * arrivals.rows.growth_per_ms if tells_rows else None,
         errors={name: values.quantile(0.5) for name, values in book.errors.items() if len(values)},
         decisions=tuple(_decision(line, now_ms) for line in reversed(book.decisions)),
-        warning=floor_warning(book),
+        warning="; ".join(sentence for sentence in warnings if sentence) or None,
         moment_late_ms_p95=(
             book.moment_late_ms.quantile(0.95) if len(book.moment_late_ms) else None
         ),
         decision_share=totals.decision_ms / totals.batch_ms if totals.batch_ms else None,
         moments_unasked=totals.moments_unasked,
         planning_share=totals.planning_ms / totals.batch_ms if totals.batch_ms else None,
+        bytes_per_s=1000 * arrivals.bytes.per_ms if tells_bytes else None,
+        bytes_waiting=arrivals.bytes.waiting,
+        backlog_bytes_per_s=1000 * arrivals.bytes.growth_per_ms if tells_bytes else None,
+        files_waiting=arrivals.files.waiting,
     )
 
 
@@ -104,12 +112,16 @@ _METRICS = {
     "error_ratio": ("gauge", "median error of our prediction of cut to visible"),
     "backlog_rows": ("gauge", "rows that wait"),
     "backlog_growth_rows": ("gauge", "rows per second by which the backlog grows"),
+    "backlog_bytes": ("gauge", "bytes that wait"),
+    "backlog_growth_bytes": ("gauge", "bytes per second by which the backlog grows"),
+    "backlog_files": ("gauge", "files that wait"),
 }
 
 
 def metrics_text(books: Iterable[QueryBook], now_ms: float) -> str:
     """The figures of all queries in the text form that Prometheus reads."""
-    explained = [(book, explain(book, now_ms)) for book in books]
+    # No figure here depends on the other queries.
+    explained = [(book, explain(book, NO_LOAD, now_ms)) for book in books]
     lines = []
     for metric, (kind, meaning) in _METRICS.items():
         name = f"penstock_admission_{metric}"
@@ -139,6 +151,9 @@ def _values(book: QueryBook, explained: QueryAdmission) -> Iterator[tuple[str, f
     yield "error_ratio", explained.errors.get("ours")
     yield "backlog_rows", explained.rows_waiting
     yield "backlog_growth_rows", explained.backlog_rows_per_s
+    yield "backlog_bytes", explained.bytes_waiting
+    yield "backlog_growth_bytes", explained.backlog_bytes_per_s
+    yield "backlog_files", explained.files_waiting
 
 
 def _seconds(milliseconds: float | None) -> float | None:

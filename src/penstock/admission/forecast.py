@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from penstock.admission.book import QueryBook
+from penstock.admission.contention import WEIGHT_MIN, WantedBatch, waiting_ms
 from penstock.admission.estimate.cost import Predicted
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
@@ -13,8 +16,6 @@ ANSWER_MS = 5.0
 """The way of an answer to Spark and of Spark to its plan; part of every high forecast."""
 WAITS_MIN = 5
 """Batches from which on their measured waits say what is usual."""
-
-WEIGHT_MIN = 0.05
 
 
 class Forecast(msgspec.Struct, frozen=True):
@@ -31,9 +32,10 @@ def forecast(
     rows: int | None,
     size_bytes: int | None,
     cores: int,
-    waiting_ms: float,
+    behind_ms: float,
 ) -> Forecast | None:
-    """The forecast for a batch of this size behind a known wait; None without history.
+    """The forecast for a batch of this size `behind_ms` of other queries' work; None without
+    history.
 
     The known wait is what other queries have cut or plan to; the measured one of past batches
     stands for what nobody knows yet.
@@ -41,8 +43,8 @@ def forecast(
     alone = book.ours.predict(rows, size_bytes, cores)
     if alone is None:
         return None
-    usual_ms = book.waiting_ms.quantile(0.5) if len(book.waiting_ms) >= WAITS_MIN else waiting_ms
-    waiting_high_ms = max(waiting_ms, book.waiting_high_ms())
+    usual_ms = book.waiting_ms.quantile(0.5) if len(book.waiting_ms) >= WAITS_MIN else behind_ms
+    waiting_high_ms = max(behind_ms, book.waiting_high_ms())
     return Forecast(
         alone,
         alone.ms_p50 + usual_ms,
@@ -51,10 +53,16 @@ def forecast(
     )
 
 
-def time_growth(book: QueryBook, offer: Offer) -> float:
-    """Milliseconds by which the batch grows with each millisecond of waiting, for what arrives."""
-    line = book.ours.line_by_rows(offer.cores)
-    return 0.0 if line is None else book.arrivals.rows_per_ms * line.slope
+def waiting_of(book: QueryBook, offer: Offer, load: Load, left_ms: float, now_ms: float) -> float:
+    """The time that other queries cost a batch of what is offered, or of so much of it as can be
+    done in the time that is left."""
+    predicted = book.ours.predict(offer.rows, offer.bytes, offer.cores)
+    core_ms = 0.0 if predicted is None else predicted.core_ms
+    if left_ms > 0.0:
+        core_ms = min(core_ms, left_ms * offer.cores)
+    due_at_ms = now_ms + left_ms if math.isfinite(left_ms) else None
+    own = WantedBatch(core_ms, due_at_ms, book.terms.importance)
+    return waiting_ms(own, load, offer.schedule, offer.cores, now_ms)
 
 
 def weight_of(book: QueryBook, load: Load) -> float:

@@ -56,25 +56,6 @@ class Load(msgspec.Struct, frozen=True):
 
     others: tuple[OtherQuery, ...] = ()
 
-    def waiting_ms(self, deadline_at_ms: float | None, cores: int, now_ms: float) -> float:
-        """The time that a batch cut now waits for cores, if the earliest deadline goes first.
-
-        Batches with an earlier deadline come before it, open ones and those planned for the time
-        until its deadline; of a later one at most a task that runs already.
-        """
-        before_ms = task_ms = 0.0
-        own = float("inf") if deadline_at_ms is None else deadline_at_ms
-        for other in self.others:
-            left_ms = other.core_ms_left(now_ms)
-            if left_ms > 0.0:
-                if _deadline(other.open_deadline_at_ms) <= own:
-                    before_ms += left_ms
-                else:
-                    task_ms = max(task_ms, min(other.open_task_ms, left_ms))
-            if other.is_planned(now_ms) and _deadline(other.planned_deadline_at_ms) < own:
-                before_ms += other.planned_core_ms
-        return before_ms / max(cores, 1) + task_ms
-
     def bearable_task_ms(self) -> float | None:
         """The longest task that no other query's deadline is broken by: a quarter of what its
         deadline leaves beside its usual batch, since a batch may meet a foreign task at each of its
@@ -90,6 +71,11 @@ class Load(msgspec.Struct, frozen=True):
         """The cores that the other queries keep busy on average."""
         return sum(other.core_share for other in self.others)
 
+    def cores_left(self, cores: float) -> float:
+        """The cores out of `cores` that the other queries leave to one, an equal part of them at
+        least."""
+        return max(cores - self.core_share(), cores / (1 + len(self.others)))
+
 
 NO_LOAD = Load()
 
@@ -97,7 +83,3 @@ NO_LOAD = Load()
 def load_beside(query: str, queries: Iterable[OtherQuery]) -> Load:
     """The load that `query` sees: every other query of its application."""
     return Load(tuple(other for other in queries if other.query != query))
-
-
-def _deadline(at_ms: float | None) -> float:
-    return float("inf") if at_ms is None else at_ms

@@ -69,6 +69,11 @@ class Offer(msgspec.Struct, frozen=True):
         return _total([waiting.bytes for waiting in self.inputs if waiting.has_data])
 
     @property
+    def files(self) -> int | None:
+        """Files that wait in all sources together; None if one that has data cannot tell."""
+        return _total([waiting.files for waiting in self.inputs if waiting.has_data])
+
+    @property
     def oldest_age_ms(self) -> float:
         """The age of the oldest row of all sources; 0 if nothing waits."""
         ages = [waiting.oldest_age_ms for waiting in self.inputs]

@@ -11,10 +11,9 @@ from penstock.admission.book import QueryBook
 from penstock.admission.estimate.ours import FIRST_BYTES, FIRST_ROWS
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
+from penstock.admission.pace import BATCHES_MIN
 from penstock.fit.line import Line
 
-BATCHES_MIN = 4
-"""Batches from which on the estimator is trusted beyond the double of the largest one."""
 GROWTH_AT_FIRST = 2
 GROWTH = 4
 FIXED_SHARE_MAX = 0.5
@@ -92,53 +91,17 @@ def uncounted_size(book: QueryBook, offer: Offer) -> BatchSize:
     return BatchSize(rows_max=rows_max, reason=f"{rows_max} rows at most, as none are counted")
 
 
-def unsustainable_rate(book: QueryBook, offer: Offer) -> str | None:
-    """A sentence that says how fast the backlog grows, if the rows cannot be kept up with even in
-    the largest batches; None if they can."""
-    line = book.ours.line_by_rows(offer.cores)
-    per_ms = book.arrivals.rows_per_ms
-    if line is None or line.slope <= 0.0 or per_ms * line.slope < 1.0:
-        return None
-    growth = max(per_ms - 1 / line.slope, book.arrivals.growth_per_ms) * 1000
-    return (
-        f"the rate cannot be sustained: {per_ms * 1000:.0f} rows/s arrive, "
-        f"{1000 / line.slope:.0f} can be processed, the backlog grows by {growth:.0f} rows/s"
-    )
-
-
-def floor_ms(book: QueryBook, cores: int) -> float | None:
-    """The time that a batch of any size takes at the median: no deadline below it can hold; None
-    before there is history."""
-    predicted = book.ours.predict(0, 0, cores) if book.ours.batches >= BATCHES_MIN else None
-    return None if predicted is None else predicted.ms_p50
-
-
-def sustainable_ms(book: QueryBook, cores: int) -> float | None:
-    """The shortest deadline that can hold at the present rate; None if none can, or before there is
-    history. A row waits for the batch before it and then for its own, and both pay the fixed part:
-    the deadline is twice that, over the share of the time that rows leave."""
-    predicted = book.ours.predict(0, 0, cores)
-    line = book.ours.line_by_rows(cores)
-    if predicted is None:
-        return None
-    busy = 0.0 if line is None else book.arrivals.rows_per_ms * line.slope
-    if busy >= 1.0:
-        return None
-    return (2 * predicted.ms_high + book.ours.between_ms()) / (1.0 - busy)
-
-
 def _amount(book: QueryBook, offer: Offer) -> _Amount | None:
     ours, rows, size_bytes = book.ours, offer.rows, offer.bytes
-    per_ms = book.arrivals.rows_per_ms
     if rows:
         return _Amount(
             "rows", rows, FIRST_ROWS, ours.rows_largest, ours.line_by_rows(offer.cores),
-            ours.task_line_by_rows(), per_ms,
+            ours.task_line_by_rows(), book.arrivals.rows.per_ms,
         )  # fmt: skip
     if size_bytes:
         return _Amount(
             "bytes", size_bytes, FIRST_BYTES, ours.bytes_largest, ours.line_by_bytes(offer.cores),
-            ours.task_line_by_bytes(), 0.0,
+            ours.task_line_by_bytes(), book.arrivals.bytes.per_ms,
         )  # fmt: skip
     return None
 
@@ -157,10 +120,10 @@ def _growth(book: QueryBook) -> int:
 
 
 def _bearable(amount: _Amount, load: Load, time_ms: float) -> tuple[float, str]:
-    """The size whose tasks the tightest deadline of another query bears; without bound where even
-    an empty task would be too long, since nothing is won there, and never so small that more
+    """The size whose tasks the tightest deadline of another query bears; never so small that more
     arrives than is processed, or that rows which are late stay so for long: a backlog without end
-    would be worse for all."""
+    would be worse for all. Without bound where even an empty task would be too long, since nothing
+    is won there, and where no size seems to keep up."""
     bearable_ms = load.bearable_task_ms()
     line = amount.task_line
     if bearable_ms is None or line is None or line.slope <= 0.0 or line.fixed >= bearable_ms:

@@ -18,6 +18,7 @@ from penstock.devices.calibration_files import read_calibration
 from penstock.devices.what_if import device_sentences
 from penstock.model.admission_answers import AdmissionDecision, QueryAdmission
 
+MEGABYTE = 1e6
 COLUMNS = ("ago", "decision", "rows", "oldest", "left", "predicted", "measured", "reason")
 
 
@@ -84,7 +85,6 @@ def summary(explained: QueryAdmission) -> list[str]:
     slack = f"{_ms(explained.slack_ms_p50)} at the median, {_ms(explained.slack_ms_p5)} at the 5th"
     errors = [f"{name} {100 * error:.0f} %" for name, error in explained.errors.items()]
     cost = f"{_ms(explained.fixed_ms)} + {_ms(explained.ms_per_1000_rows)} for each 1,000 rows"
-    growth = f"{explained.backlog_rows_per_s:+.0f} rows/s"
     name = explained.name or explained.query
     unasked = f"{explained.moments_unasked} moments passed while Spark asked nothing"
     late = f"{_ms(explained.moment_late_ms_p95)} after the planned moment, 95th percentile"
@@ -94,13 +94,33 @@ def summary(explained: QueryAdmission) -> list[str]:
         f"batches {explained.batches}, late {explained.batches_late}, slack {slack} percentile",
         f"floor {_ms(explained.floor_ms)}, a batch costs {cost}",
         f"shortest deadline that holds at this rate: {_ms(explained.sustainable_ms)}",
-        f"{explained.rows_per_s:.0f} rows/s arrive, {explained.rows_waiting} wait: {growth}",
+        _backlog(explained),
         f"cut {late}; {unasked}",
         f"median error of predictions: {', '.join(errors) or 'none measured yet'}",
     ]
     if explained.warning is not None:
         lines.append(f"warning: {explained.warning}")
     return lines
+
+
+def _backlog(explained: QueryAdmission) -> str:
+    """What arrives and waits, in rows or else in what the sources tell."""
+    if explained.rows_waiting is not None:
+        growth = f"{explained.backlog_rows_per_s or 0.0:+.0f} rows/s"
+        return (
+            f"{explained.rows_per_s or 0.0:.0f} rows/s arrive, {explained.rows_waiting} wait: "
+            f"{growth}"
+        )
+    files = "" if explained.files_waiting is None else f" in {explained.files_waiting} files"
+    if explained.bytes_waiting is not None:
+        growth = f"{(explained.backlog_bytes_per_s or 0.0) / MEGABYTE:+.1f} MB/s"
+        return (
+            f"{(explained.bytes_per_s or 0.0) / MEGABYTE:.1f} MB/s arrive, "
+            f"{explained.bytes_waiting / MEGABYTE:.1f} MB{files} wait: {growth}"
+        )
+    if explained.files_waiting is not None:
+        return f"{explained.files_waiting} files wait"
+    return "the sources do not tell how much waits"
 
 
 def cells(decision: AdmissionDecision) -> tuple[str, ...]:
@@ -111,13 +131,19 @@ def cells(decision: AdmissionDecision) -> tuple[str, ...]:
     return (
         f"{decision.ago_ms / 1000:.1f} s",
         act,
-        "?" if decision.rows is None else str(decision.rows),
+        _size(decision),
         f"{decision.oldest_age_ms:.0f} ms",
         _ms(decision.left_ms),
         _ms(decision.predicted_ms),
         _ms(decision.measured_ms),
         decision.reason,
     )
+
+
+def _size(decision: AdmissionDecision) -> str:
+    if decision.rows is not None:
+        return str(decision.rows)
+    return "?" if decision.bytes is None else f"{decision.bytes / MEGABYTE:.1f} MB"
 
 
 def _ms(milliseconds: float | None) -> str:

@@ -29,13 +29,14 @@ class AdmissionDecision(msgspec.Struct, frozen=True):
 class QueryAdmission(msgspec.Struct, frozen=True):
     """Admission of one query, explained: its terms, its last decisions, how it has fared.
 
-    `floor_ms` is the least that a batch takes, `sustainable_ms` the shortest deadline that can hold
-    at the present rate. `errors` are median errors of the estimators, as shares;
-    `moment_late_ms_p95` is how long after its moment a batch was cut, or after the next question
-    where the moment passed while Spark asked nothing, which `moments_unasked` counts.
-    `decision_share` is the time that decisions took against that of the batches,
-    `planning_share` that of their plans and of learning from them. `devices` is there if its
-    batches are planned. `plan_notes` are those of its last run, by rule and operator.
+    What waits and arrives is null in a unit that the sources do not tell. `floor_ms` is the least
+    that a batch takes, `sustainable_ms` the shortest deadline that can hold at the present rate.
+    `errors` are median errors of the estimators, as shares; `moment_late_ms_p95` is how long after
+    its moment a batch was cut, or after the next question where the moment passed while Spark asked
+    nothing, which `moments_unasked` counts. `decision_share` is the time that decisions took
+    against that of the batches, `planning_share` that of their plans and of learning from them.
+    `devices` is there if its batches are planned. `plan_notes` are those of its last run, by rule
+    and operator.
     """
 
     query: str
@@ -52,9 +53,9 @@ class QueryAdmission(msgspec.Struct, frozen=True):
     sustainable_ms: float | None
     fixed_ms: float | None
     ms_per_1000_rows: float | None
-    rows_per_s: float
-    rows_waiting: int
-    backlog_rows_per_s: float
+    rows_per_s: float | None
+    rows_waiting: int | None
+    backlog_rows_per_s: float | None
     errors: dict[str, float]
     decisions: tuple[AdmissionDecision, ...]
     warning: str | None = None
@@ -64,6 +65,10 @@ class QueryAdmission(msgspec.Struct, frozen=True):
     planning_share: float | None = None
     devices: QueryDevices | None = None
     plan_notes: tuple[PlanNoteBody, ...] = ()
+    bytes_per_s: float | None = None
+    bytes_waiting: int | None = None
+    backlog_bytes_per_s: float | None = None
+    files_waiting: int | None = None
 
 
 class QueryDeadline(msgspec.Struct, frozen=True):

@@ -188,8 +188,8 @@ INTERVAL = Setting(
 )  # fmt: skip
 SLIDE = Setting(
     f"{PREFIX}slide",
-    "slide of the query's windows for policy `slide`, written as a deadline is; none: that of a "
-    "`window()` in the query",
+    "bound on latencies under policy `slide`, for a query without a `window()`, whose slide it "
+    "else is; written as a deadline is",
     None, None,
 )  # fmt: skip
 IMPORTANCE = Setting(

@@ -11,8 +11,10 @@ from penstock.admission.chain import Stage, chain_deadlines
 from penstock.admission.decide import decide
 from penstock.admission.decision import Cut, Wait, data_wakes_from_ms
 from penstock.admission.explain import explain, metrics_text
-from penstock.admission.load import NO_LOAD
+from penstock.admission.load import NO_LOAD, Load, OtherQuery
+from penstock.admission.offer import CutsBy, Offer, Waiting
 from penstock.admission.terms import CountedFrom, PolicyName, Terms
+from penstock.cli.explain import cells, summary
 from penstock.errors import BadCall
 from support.admission.books import book_of, learn_line, offer_of
 
@@ -241,7 +243,27 @@ def test_books_apply_the_part_of_a_chain() -> None:
     books.divide_chains(0.0)
     assert books.named("one").book.deadline_ms == pytest.approx(500.0)
     assert books.named("two").book.deadline_ms == 1_000.0
-    assert explain(books.named("one").book, 0.0).deadline_set_by == "chain"
+    assert explain(books.named("one").book, NO_LOAD, 0.0).deadline_set_by == "chain"
+
+
+def test_a_stage_that_has_stopped_is_no_part_of_its_chain_any_more() -> None:
+    books = Books(1)
+    slow = Terms(5_000.0, PolicyName.DEADLINE, origin=CountedFrom.ORIGIN)
+    tight = Terms(1_000.0, PolicyName.DEADLINE, origin=CountedFrom.ORIGIN)
+
+    def one_asks(now_ms: float) -> float | None:
+        kept = books.heard(AskingQuery("one", None, "app", None), slow, now_ms)
+        kept.reads, kept.writes = frozenset({"a"}), frozenset({"b"})
+        books.divide_chains(now_ms)
+        return kept.book.deadline_ms
+
+    end = books.heard(AskingQuery("two", None, "app", None), tight, 0.0)
+    end.reads, end.writes = frozenset({"b"}), frozenset({"c"})
+    assert one_asks(0.0) == pytest.approx(500.0)
+    end.questions_held = 1  # it waits for its answer for long
+    assert one_asks(2 * AWAY_MS) == pytest.approx(500.0)
+    end.questions_held = 0
+    assert one_asks(5 * 3_600_000.0) == 5_000.0
 
 
 # Explain
@@ -260,7 +282,7 @@ def test_explain_tells_the_decision_the_prediction_and_what_was_measured() -> No
     number = book.cut_made(decision, Batch(2_000, None, 900.0, 2), 600.0, {"s": 3})
     book.marked({"s": 3}, 725.0)
     book.reported(BatchReport(number, core_ms=40.0), 730.0)
-    explained = explain(book, 1_000.0)
+    explained = explain(book, NO_LOAD, 1_000.0)
     newest, oldest = explained.decisions
     assert (newest.is_cut, newest.rows, newest.measured_ms, newest.ago_ms) == (
         True,
@@ -282,6 +304,56 @@ def test_metrics_are_text_that_prometheus_reads() -> None:
     text = metrics_text([book], 0.0)
     assert 'penstock_admission_deadline_seconds{query="q",name="a \\"name\\""} 1\n' in text
     assert "# TYPE penstock_admission_late_total counter" in text
+
+
+def test_bytes_and_files_that_wait_are_shown_where_no_rows_are_told() -> None:
+    # 20 MB/s arrive in files of 4 MB, and batches take half of it.
+    book, waiting_mb = book_of(PolicyName.DEADLINE, 1_000.0), 0
+    for second in range(30):
+        waiting_mb += 20
+        waiting = Waiting(
+            0, None, waiting_mb * 10**6, waiting_mb // 4, waiting_mb * 50.0, CutsBy.BYTES
+        )
+        offer = Offer((waiting,), 2)
+        book.offered(offer, 1_000.0 * second)
+        decision = Cut("test")
+        book.decided(decision, offer, 1_000.0 * second)
+        book.cut_made(decision, Batch(None, 10 * 10**6, 900.0, 2), 1_000.0 * second)
+        waiting_mb -= 10
+    explained = explain(book, NO_LOAD, 30_000.0)
+    assert explained.rows_waiting is explained.rows_per_s is explained.backlog_rows_per_s is None
+    assert (explained.bytes_waiting, explained.files_waiting) == (310_000_000, 77)
+    assert explained.bytes_per_s == pytest.approx(20e6, rel=0.01)
+    assert explained.backlog_bytes_per_s == pytest.approx(10e6, rel=0.01)
+    lines = summary(explained)
+    assert "20.0 MB/s arrive, 310.0 MB in 77 files wait: +10.0 MB/s" in lines
+    assert cells(explained.decisions[0])[2] == "10.0 MB"
+    text = metrics_text([book], 30_000.0)
+    assert 'penstock_admission_backlog_bytes{query="q",name=""} 3.1e+08\n' in text
+    assert 'penstock_admission_backlog_files{query="q",name=""} 77\n' in text
+    assert "penstock_admission_backlog_rows{" not in text
+
+
+def test_files_that_wait_are_shown_where_neither_rows_nor_bytes_are_told() -> None:
+    book = book_of(PolicyName.DEADLINE, 1_000.0)
+    book.offered(Offer((Waiting(0, files=3, oldest_age_ms=9.0, cuts_by=CutsBy.FILES),), 2), 0.0)
+    assert "3 files wait" in summary(explain(book, NO_LOAD, 0.0))
+    book.offered(Offer((Waiting(0, oldest_age_ms=9.0),), 2), 0.0)
+    explained = explain(book, NO_LOAD, 0.0)
+    assert "the sources do not tell how much waits" in summary(explained)
+    assert explained.rows_per_s is None
+
+
+def test_explain_warns_of_a_rate_that_cannot_be_sustained_beside_others() -> None:
+    book = book_of(PolicyName.DEADLINE, 1_000.0)
+    learn_line(book)
+    book.cores = 2
+    book.arrivals.rows.per_ms, book.arrivals.rows.growth_per_ms = 60.0, 3.0
+    assert explain(book, NO_LOAD, 0.0).warning is None
+    busy = Load((OtherQuery("a", core_share=1.8),))
+    explained = explain(book, busy, 0.0)
+    assert explained.sustainable_ms is None
+    assert "cannot be sustained beside other queries" in (explained.warning or "")
 
 
 def test_a_busy_stream_does_not_mean_a_decision_for_each_append() -> None:

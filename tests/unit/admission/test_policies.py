@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -72,12 +74,42 @@ def test_zstream_adds_what_is_queued() -> None:
     assert admits.left_ms == pytest.approx(700.0)
 
 
-def test_zstream_scales_throughput_by_the_cores_that_sharing_leaves() -> None:
-    # Two batches share the cores: 400 ms become 800, and 250 + 300 + 800 > 1,000.
-    queued = Load((other_open("a", 1.0, None, zstream_ms=300.0),))
-    shared = offer_of(3_000, 0.0, schedule="rdas")
-    assert isinstance(decide(zstream_book(), shared, queued, NOW_MS), Cut)
-    assert isinstance(decide(zstream_book(), shared, NO_LOAD, NOW_MS), Wait)
+def zstream_sums(schedule: str | None, age_ms: float, *queued: OtherQuery) -> tuple[float, float]:
+    """T_sched and T_anal of 1,500 rows, which take 200 ms on all cores, as the reason has them."""
+    offer = offer_of(1_500, age_ms, schedule=schedule)
+    decision = decide(zstream_book(), offer, Load(queued), NOW_MS)
+    numbers = re.search(r"queued (\d+) \+ analysis (\d+) ms", decision.reason)
+    assert numbers is not None, decision.reason
+    return float(numbers[1]), float(numbers[2])
+
+
+def test_zstream_counts_what_is_queued_whole_where_one_batch_has_all_cores() -> None:
+    queued = (queued_zstream("a", 300.0), queued_zstream("b", 100.0))
+    for schedule in (None, "fifo", "edf"):
+        assert zstream_sums(schedule, 0.0, *queued) == (400.0, 200.0)
+
+
+def test_zstream_divides_every_throughput_by_the_cores_that_sharing_leaves() -> None:
+    # Eq. 4 under FAIR: three batches have a third of the cores each, so all take three times as
+    # long, and Eq. 3 sums those that are queued.
+    queued = (queued_zstream("a", 300.0), queued_zstream("b", 100.0))
+    assert zstream_sums("fair", 0.0, *queued) == (1_200.0, 600.0)
+    assert zstream_sums("fair", 0.0) == (0.0, 200.0)
+
+
+def test_zstream_takes_the_cores_under_rdas_from_the_weights() -> None:
+    # Due in 1,000 (ours), 500 and 0 ms: weights of 1/3, 2/3 and 1, so of six cores one, two and
+    # three. T_anal is 200 x 6, T_sched 300 x 3 + 100 x 2.
+    middle = queued_zstream("a", 300.0, NOW_MS + 500.0)
+    urgent = queued_zstream("b", 100.0, NOW_MS)
+    assert zstream_sums("rdas", 0.0, middle, urgent) == (1_100.0, 1_200.0)
+    # Ours as urgent as the other: the same weight.
+    assert zstream_sums("rdas", 1_000.0, urgent) == (200.0, 400.0)
+
+
+def queued_zstream(query: str, all_cores_ms: float, due_at_ms: float | None = None) -> OtherQuery:
+    """A batch that is queued, with the paper's prediction for it on all cores."""
+    return other_open(query, 1.0, due_at_ms, zstream_ms=all_cores_ms)
 
 
 # LMStream. The same batches: (1,000 + 1,000) rows / (100 + 230) ms, so 3,000 rows take 495 ms.
@@ -129,7 +161,7 @@ def test_deadline_reckons_with_rows_that_are_still_to_come() -> None:
     # 20 rows/ms at 0.01 ms each: a millisecond of waiting makes the batch 0.2 ms longer.
     book = book_of(PolicyName.DEADLINE, 1_000.0)
     learn_line(book)
-    book.arrivals.rows_per_ms = 20.0
+    book.arrivals.rows.per_ms = 20.0
     waits = decide(book, offer_of(2_000, 300.0), NO_LOAD, NOW_MS)
     assert isinstance(waits, Wait)
     assert waits.until_ms == pytest.approx(NOW_MS + 575 / 1.2, abs=1.0)

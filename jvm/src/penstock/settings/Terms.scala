@@ -55,7 +55,8 @@ object Terms {
    * session; None if neither states a deadline or a policy. Throws BadCall where they contradict
    * each other or lack what the policy needs.
    *
-   * @param windowSlideMs the slide of a window in the query's plan
+   * @param windowSlideMs the slide of a window in the query's plan; for policy `slide` it goes before
+   *   the option, which is for queries without one
    */
   def merge(
       ofSources: Seq[StatedTerms],
@@ -72,7 +73,7 @@ object Terms {
         deadlineMs,
         policy,
         only("interval", _.intervalMs),
-        if (slideMs.isEmpty && policy == "slide") windowSlideMs else slideMs,
+        if (policy == "slide") windowSlideMs.orElse(slideMs) else slideMs,
         ofSources.flatMap(_.importance).maxOption.orElse(ofSession.importance).getOrElse(1.0),
         only("deadline.from", _.countedFrom).getOrElse("arrival"))
       lacking(terms).foreach(sentence => throw new BadCall("bad_terms", sentence))

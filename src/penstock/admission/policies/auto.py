@@ -17,9 +17,10 @@ import math
 
 from penstock.admission.book import QueryBook
 from penstock.admission.decision import Decision, Wait
-from penstock.admission.forecast import forecast, time_growth
+from penstock.admission.forecast import forecast, waiting_of
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
+from penstock.admission.pace import busy_share
 from penstock.admission.policies.deadline import MOMENT_MS, cut_now
 
 SPARE = 0.25
@@ -32,7 +33,7 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     deadline_ms = book.deadline_ms
     left_ms = math.inf if deadline_ms is None else deadline_ms - offer.oldest_age_ms
     deadline_at_ms = None if deadline_ms is None else now_ms + left_ms
-    waiting_ms = load.waiting_ms(deadline_at_ms, offer.cores, now_ms)
+    waiting_ms = waiting_of(book, offer, load, left_ms, now_ms)
     expected = forecast(book, offer.rows, offer.bytes, offer.cores, waiting_ms)
     if expected is None or book.last_cut_at_ms is None:
         return cut_now(book, offer, load, left_ms, waiting_ms, "no batch is measured yet")
@@ -42,7 +43,7 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     earliest_ms = book.last_cut_at_ms + interval_ms
     if now_ms >= earliest_ms:
         return cut_now(book, offer, load, left_ms, waiting_ms, "the cores can take another batch")
-    spare_ms = (left_ms - expected.ms_high) / (1.0 + time_growth(book, offer))
+    spare_ms = (left_ms - expected.ms_high) / (1.0 + busy_share(book, offer.cores))
     if spare_ms <= MOMENT_MS:
         reason = f"{left_ms:.0f} ms are left and {expected.ms_high:.0f} may be needed"
         return cut_now(book, offer, load, left_ms, waiting_ms, reason)
@@ -56,7 +57,6 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
 
 def shortest_interval_ms(book: QueryBook, offer: Offer, load: Load) -> float:
     """The shortest time between two cuts that leaves the spare, by what batches took lately."""
-    cores = offer.cores * (1.0 - SPARE)
-    cores_left = max(cores - load.core_share(), cores / (1 + len(load.others)))
+    cores_left = load.cores_left(offer.cores * (1.0 - SPARE))
     own_ms = book.ours.usual_ms() + book.ours.between_ms()
     return max(own_ms / (1.0 - SPARE), book.ours.usual_core_ms() / cores_left)

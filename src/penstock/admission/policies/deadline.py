@@ -17,10 +17,11 @@ import math
 
 from penstock.admission.book import QueryBook
 from penstock.admission.decision import Cut, Decision, Wait
-from penstock.admission.forecast import ANSWER_MS, Forecast, forecast, time_growth
+from penstock.admission.forecast import ANSWER_MS, Forecast, forecast, waiting_of
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
-from penstock.admission.size import BatchSize, batch_size, uncounted_size, unsustainable_rate
+from penstock.admission.pace import busy_share, unsustainable_rate
+from penstock.admission.size import BatchSize, batch_size, uncounted_size
 
 MOMENT_MS = 1.0
 """A wait shorter than this is none."""
@@ -30,7 +31,7 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     """Cut when no more can be waited for, and as much as the deadline allows."""
     deadline_ms = book.deadline_ms or 0.0
     left_ms = deadline_ms - offer.oldest_age_ms
-    waiting_ms = load.waiting_ms(now_ms + left_ms, offer.cores, now_ms)
+    waiting_ms = waiting_of(book, offer, load, left_ms, now_ms)
     expected = forecast(book, offer.rows, offer.bytes, offer.cores, waiting_ms)
     if expected is None:
         return cut_now(book, offer, load, left_ms, waiting_ms, "no batch is measured yet")
@@ -41,7 +42,7 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     if size_within(book, offer, load, left_ms, waiting_ms).is_full:
         reason = "more waits than a batch may hold, so nothing is gained by waiting"
         return cut_now(book, offer, load, left_ms, waiting_ms, reason)
-    wait_ms = spare_ms / (1.0 + time_growth(book, offer))
+    wait_ms = spare_ms / (1.0 + busy_share(book, offer.cores))
     if offer.is_first and wait_ms < (unasked_ms := book.unasked_high_ms()):
         reason = (
             f"{left_ms:.0f} ms are left, {expected.ms_high:.0f} may be needed, and a batch without "
@@ -72,7 +73,7 @@ def cut_now(
         size = uncounted_size(book, offer)
     rows, size_bytes = part_of(offer, size)
     expected = forecast(book, rows, size_bytes, offer.cores, waiting_ms)
-    sentences = (reason, size.reason, unsustainable_rate(book, offer))
+    sentences = (reason, size.reason, unsustainable_rate(book, load, offer.cores))
     return Cut(
         "; ".join(sentence for sentence in sentences if sentence),
         size.rows_max,

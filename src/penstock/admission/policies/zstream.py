@@ -5,17 +5,18 @@
     T_sched = sum of T_anal over what is queued                           (3)
     T_anal = size / AvgThPut, under FAIR and RDAS with AvgThPut x allocated / total cores   (4)
 
-A batch is admitted when MaxLat >= deadline. All of it is a mean, so about half of the batches miss.
+Allocated is what the order gives each of the batches that would run at once, this one with them: an
+equal part under FAIR, one by weight under RDAS. T_anal of what is queued is Eq. 4, too. A batch is
+admitted when MaxLat >= deadline. All of it is a mean, so about half of the batches miss.
 """
 
 from __future__ import annotations
 
 from penstock.admission.book import QueryBook
+from penstock.admission.contention import OWN, WantedBatch, open_batches, parts_of_cores
 from penstock.admission.decision import Cut, Decision, Wait
 from penstock.admission.load import Load
 from penstock.admission.offer import Offer
-
-SHARED = {"fair", "rdas"}
 
 
 def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision:
@@ -24,12 +25,14 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     predicted = book.zstream.predict(offer.rows, offer.bytes, offer.cores)
     if predicted is None:
         return Cut("policy zstream: no throughput is known before the first batch")
-    queued = [other.zstream_ms for other in load.others if other.core_ms_left(now_ms) > 0.0]
-    analysis_ms = predicted.ms_p50
-    if offer.schedule in SHARED:
-        # Each of the batches that run at once is allocated an equal part of the cores.
-        analysis_ms *= len(queued) + 1
-    scheduling_ms = sum(queued)
+    deadline_at_ms = now_ms + deadline_ms - offer.oldest_age_ms
+    own = WantedBatch(predicted.core_ms, deadline_at_ms, book.terms.importance)
+    queued = open_batches(load, now_ms)
+    parts = parts_of_cores(offer.schedule, {OWN: own, **queued}, now_ms)
+    analysis_ms = predicted.ms_p50 / parts[OWN]
+    scheduling_ms = sum(
+        other.zstream_ms / parts[other.query] for other in load.others if other.query in queued
+    )
     latency_ms = offer.oldest_age_ms + scheduling_ms + analysis_ms
     sums = (
         f"policy zstream: buffered {offer.oldest_age_ms:.0f} + queued {scheduling_ms:.0f} + "
@@ -43,5 +46,5 @@ def decide(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision
     return Wait(
         now_ms + deadline_ms - latency_ms,
         f"{sums}, the deadline is {deadline_ms:g} ms",
-        deadline_at_ms=now_ms + deadline_ms - offer.oldest_age_ms,
+        deadline_at_ms=deadline_at_ms,
     )

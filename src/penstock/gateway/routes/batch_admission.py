@@ -51,7 +51,7 @@ async def explain_query(request: web.Request) -> web.Response:
     runner = gateway.batch_admission
     kept, now_ms = runner.books.named(request.match_info["query"]), runner.now_ms()
     devices = gateway.planner.explain(kept.book.query, now_ms)
-    explained = explain(kept.book, now_ms)
+    explained = explain(kept.book, runner.books.load_for(kept.book, now_ms), now_ms)
     notes = kept.plan_notes()
     return json_answer(msgspec.structs.replace(explained, devices=devices, plan_notes=notes))
 
