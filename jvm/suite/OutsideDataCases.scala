@@ -108,8 +108,10 @@ object OutsideDataCases extends Cases {
     equal("of files", names(ReadLimit.maxFiles(2)), Seq("a", "b"))
     equal("of bytes", names(ReadLimit.maxBytes(59)), Seq("a", "b"))
     equal("of one byte", names(ReadLimit.maxBytes(1)), Seq("a"))
-    equal("what a batch took", waiting.took(_ == files.last), 30L)
+    equal("what a batch took", waiting.took(2, _ == files.last), Some(30L))
     equal("what it left", waiting.bytes, 30L)
+    equal("with one that was not listed", waiting.took(2, _ => false), Some(60L))
+    equal("of which none was listed", waiting.took(1, _ => false), None)
   }
 
   check("a_file_ages_by_the_monotonic_clock_once_it_is_listed", once) { _ =>

@@ -12,8 +12,8 @@ import penstock.wire.{Offer, Share}
 
 /**
  * The files that wait in a folder. Asking Spark's file source for its latest offset takes files: it
- * records them in its own log. So the folder is listed first, and the source asked once, for as many
- * files as the batch is to have.
+ * records them in its own log. So the folder is listed first, and the source asked once, for the
+ * files of a batch.
  *
  * Listing may cost much: it is done at most so often that a small part of the time goes into it.
  */
@@ -45,16 +45,18 @@ private[admission] final class FolderData(source: FileStreamSource, clock: Clock
     // Files that the source recorded for a batch that never began are that batch.
     case _ if isTakenAlready(start) => Taken(latest, Amount.Unknown, left)
     case _ if waiting.isEmpty => nothing
-    case Share.UpTo(bytes) => asked(start, WaitingFiles.firstOf(waiting.within(limit), bytes).size)
-    case _ => asked(start, waiting.within(limit).size)
+    case Share.UpTo(bytes) =>
+      val files = WaitingFiles.firstOf(waiting.within(limit), bytes)
+      asked(start, ReadLimit.maxFiles(files.size))
+    case _ => asked(start, limit)
   }
 
-  /** Has the source take so many files: those that were listed, and none that came after. */
-  private def asked(start: Offset, files: Int): Taken = {
-    val end = source.latestOffset(start, ReadLimit.maxFiles(files))
-    val bytes = waiting.took(isNew)
+  private def asked(start: Offset, limit: ReadLimit): Taken = {
+    val seen = source.seenFiles.size
+    val end = source.latestOffset(start, limit)
+    val bytes = waiting.took(source.seenFiles.size - seen, isNew)
     listAgainAtNs = listAgainAtNs.filter(_ => !waiting.isEmpty)
-    Taken(end, Amount(bytes = Some(bytes)), left)
+    Taken(end, Amount(bytes = bytes), left)
   }
 
   private def nothing: Taken = Taken(null, Amount.Nothing, left)

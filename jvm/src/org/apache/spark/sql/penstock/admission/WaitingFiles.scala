@@ -36,11 +36,14 @@ private[admission] final class WaitingFiles(clock: Clock) {
     listedFromNs = Some(beganNs)
   }
 
-  /** A batch has taken those that are not new any more; the bytes of these. */
-  def took(isNew: WaitingFile => Boolean): Long = {
+  /**
+   * A batch has taken so many files, those that are not new any more, and perhaps some that came
+   * after the listing; the bytes of all, of which the latter have as many as the others in the mean.
+   */
+  def took(files: Int, isNew: WaitingFile => Boolean): Option[Long] = {
     val (left, taken) = waiting.partition(arrived => isNew(arrived.file))
     waiting = left
-    bytesOf(taken)
+    Option.when(taken.nonEmpty)(bytesOf(taken) * math.max(files, taken.size) / taken.size)
   }
 
   /** Those that a batch with this limit of the user takes. */
