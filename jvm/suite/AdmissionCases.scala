@@ -35,6 +35,19 @@ object AdmissionCases extends Cases {
     equal("what is left", reports.next().keySet, Set.empty[Long])
   }
 
+  check("what_sources_count_of_a_batch_is_reported_in_place_of_spark_s_own_count", once) { _ =>
+    val reports = reportsOfAll
+    val files = Amount(bytes = Some(70))
+    val kafka = Amount(rows = Some(3))
+    val read = Seq(
+      1L -> (kafka + Amount.Nothing), 2L -> (files + Amount(Some(4), Some(30))),
+      3L -> (files + kafka), 4L -> Amount.Unknown)
+    read.foreach { case (batch, amount) => reports.ran(batch, Some(batch), isMarked = false, amount) }
+    val told = reports.next()
+    equal("rows", (1L to 4L).map(told(_).rows), Seq(3L, 2L, 3L, 4L))
+    equal("bytes", (1L to 4L).map(told(_).bytes), Seq(None, Some(100L), None, None))
+  }
+
   check("a_note_on_the_plan_is_told_once_and_again_when_it_has_changed", once) { _ =>
     val notes = new PlanNotes
     val untold = new UntoldNotes(notes, "run")

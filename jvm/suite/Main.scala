@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.penstock.SparkMemberCases
-import org.apache.spark.sql.penstock.admission.OutsideDataCases
+import org.apache.spark.sql.penstock.admission.{KafkaCases, OutsideDataCases}
 import org.apache.spark.sql.penstock.columnar.PlanRuleCases
 import org.apache.spark.sql.penstock.lookahead.LookaheadCases
 
@@ -76,7 +76,8 @@ object Main {
     "plan rules" -> PlanRuleCases,
     "spark members" -> SparkMemberCases,
     "eviction" -> EvictionCases,
-    "outside data" -> OutsideDataCases)
+    "outside data" -> OutsideDataCases,
+    "kafka" -> KafkaCases)
 
   def main(arguments: Array[String]): Unit = {
     // Loggers write to standard output too; the lines of this program go to the real one.

@@ -8,6 +8,7 @@ for a batch:
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ from support.spark.admitted_queries import (
     files,
     numbers,
     put_file,
+    reports_sent,
     rows_in,
     started,
     started_into,
@@ -63,6 +65,62 @@ def test_files_are_offered_withheld_and_cut_by_bytes(
         wait_until("all files are read", lambda: rows_in(spark, table) == [0, 1, 2, 3])
         wait_until("both batches are told of", lambda: len(batches(query)) == 2)
         assert [each["numInputRows"] for each in batches(query)] == [2, 2]
+    finally:
+        query.stop()
+
+
+def put_sized(folder: Path, name: str, *rows: int, age_s: int) -> int:
+    """Put a file so many seconds old into a folder; its bytes."""
+    put_file(folder, name, *rows)
+    path = folder / f"{name}.json"
+    stat = path.stat()
+    os.utime(path, (stat.st_atime, stat.st_mtime - age_s))
+    return stat.st_size
+
+
+def test_of_files_the_user_limits_the_batch_s_are_offered_and_what_it_read_is_reported(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    fresh: Fresh,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder, table = tmp_path / "in", fresh("limited")
+    sizes = [put_sized(folder, f"part{n}", *range(n + 1), age_s=60 - n) for n in range(5)]
+    admission.is_withholding = True
+    frame = files(spark, folder, terms(admission, server, maxFilesPerTrigger="2"))
+    query = started(frame, checkpoint, table)
+    try:
+        offered = waiting_offer(admission, query, "files", 2)
+        assert (offered["files"], offered["bytes"]) == (2, sum(sizes[:2])), "a batch has no more"
+        assert offered["age_ms"] >= 60_000
+        admission.is_withholding = False
+        wait_until("all batches are told of", lambda: len(reports_sent(admission, query)) == 3)
+        read = [sum(sizes[:2]), sum(sizes[2:4]), sizes[4]]
+        assert [each["bytes"] for each in reports_sent(admission, query)] == read
+        metrics = [each["sources"][0]["metrics"] for each in batches(query)]
+        left = [int(each["penstock.backlogBytes"]) for each in metrics]
+        assert left == [sum(sizes[2:]), sizes[4], 0]
+    finally:
+        query.stop()
+
+
+def test_of_a_file_larger_than_its_batch_may_be_all_bytes_are_reported(
+    spark: SparkSession,
+    server: ServerProcess,
+    admission: PlayedAdmission,
+    fresh: Fresh,
+    tmp_path: Path,
+    checkpoint: str,
+) -> None:
+    folder = tmp_path / "in"
+    sizes = [put_sized(folder, f"part{n}", *range(9 - n), age_s=60 - n) for n in range(2)]
+    admission.takes[0] = 1
+    query = started(files(spark, folder, terms(admission, server)), checkpoint, fresh("large"))
+    try:
+        wait_until("both batches are told of", lambda: len(reports_sent(admission, query)) == 2)
+        assert [each["bytes"] for each in reports_sent(admission, query)] == sizes
     finally:
         query.stop()
 

@@ -1,7 +1,8 @@
-"""The deadlines suite in short, on Spark: three queries at once, their answers checked."""
+"""The deadlines suite in short, on Spark: queries at once and their shocks, the answers checked."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 from functools import partial
@@ -17,8 +18,10 @@ from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.run import run
 from penstock_lab.queries import Query
 from penstock_lab.suites import deadlines
-from penstock_lab.suites.deadlines.cells import Plan, plan_of
+from penstock_lab.suites.deadlines import seats, shocks
+from penstock_lab.suites.deadlines.cells import ALL, BESIDE, Cell, Plan, plan_of
 from penstock_lab.suites.deadlines.modes import PROCESSES
+from penstock_lab.suites.deadlines.record import Record
 
 WRONG = "lr_speed_30_1"
 SMALL = msgspec.structs.replace(
@@ -30,6 +33,16 @@ SMALL = msgspec.structs.replace(
     backlog_rows=5_000,
     burst_after_s=2.0,
     again_max=0,
+)
+
+SHORTEST = msgspec.structs.replace(
+    plan_of(quick=True, modes=("sb-fair", "asap", "db-rdas"), deadlines_s=(1.0,), rate=200),
+    measure_s=1.0,
+    measure_deadlines=0,
+    warm_up_s=1.0,
+    first_warm_up_s=2.0,
+    burst_after_s=1.0,
+    queries=("lr_speed_30_1",),
 )
 
 
@@ -93,3 +106,38 @@ def assert_query_is_measured(
     with_rows = [n for n, count in enumerate(columns["rows"]) if count]
     assert all(columns["visible_ms"][n] >= columns["cut_ms"][n] for n in with_rows)
     assert any(columns["tasks_ms"][n] > 0 for n in with_rows)
+
+
+def test_modes_that_share_the_cores_run_beside_each_other_and_through_a_burst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (seats, shocks):
+        monkeypatch.setattr(module, "BESIDE_S", (0.5, 1.0))
+    monkeypatch.setattr(shocks, "BURST_S", 1.0)
+    with contextlib.ExitStack() as closing:
+        taken = seats.Seats(SHORTEST, tmp_path, seats.rig, closing)
+        beside = shocks.beside(SHORTEST, taken, "sb-fair", 200).measure()
+        burst = shocks.burst(SHORTEST, taken, "asap", 200).measure()
+        cell = Cell(ALL, 1.0, "high")
+        shared = seats.measured(SHORTEST, taken, cell, "db-rdas", 0, 200, "compared")
+        assert {path.name for path in tmp_path.iterdir()} == {"fair", "rdas"}
+    assert set(beside.queries) == set(BESIDE)
+    assert rows_read(beside) == {name: rows_sent(200, 5.0) for name in BESIDE}
+    # A second of ten times the rate among three others.
+    assert rows_read(burst) == {"lr_speed_30_1": rows_sent(200, 13.0)}
+    assert set(burst.recoveries) == set(burst.queries)
+    assert rows_read(shared) == {"lr_speed_30_1": rows_sent(200, 4.0)}
+    by_mode = {record.system: record.queries["lr_speed_30_1"] for record in (beside, burst, shared)}
+    assert {name for name, query_run in by_mode.items() if query_run.admission} == {"db-rdas"}
+
+
+def rows_read(record: Record) -> dict[str, int]:
+    """The rows that the batches of each query took, in a run with right answers."""
+    verdict = record.run.verdict
+    # A sender that was late on a busy machine is a verdict too.
+    assert verdict.kind in ("ok", "void: late generator"), verdict
+    return {name: sum(s.rows for s in each.spans) for name, each in record.queries.items()}
+
+
+def rows_sent(rate: int, seconds: float) -> object:
+    return pytest.approx(rate * seconds, rel=0.3)

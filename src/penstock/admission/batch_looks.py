@@ -108,7 +108,8 @@ def cut_inputs(
         counts.append(counts_between(view, look.record, each.input.after, cut.end))
     rows = [rows for rows, _ in counts]
     sizes = [size_bytes for _, size_bytes in counts]
-    batch = Batch(_sum(rows), _sum(sizes), offer.oldest_age_ms, question.cores)
+    has_outside = any(isinstance(each, OutsideInput) for each in question.inputs)
+    batch = Batch(_sum(rows), _sum(sizes), offer.oldest_age_ms, question.cores, has_outside)
     return tuple(answers), batch
 
 

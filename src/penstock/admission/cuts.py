@@ -17,12 +17,24 @@ EXPIRY_WITHOUT_PREDICTION_MS = 120_000.0
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """The contents of a batch that was cut: sizes as far as known, the age of its oldest row."""
+    """The contents of a batch that was cut: sizes as far as known, the age of its oldest row.
+
+    `is_estimate`: a source outside the log is part of it, of which it is only known what the batch
+    may have: the driver's report says what was read.
+    """
 
     rows: int | None
     bytes: int | None
     oldest_age_ms: float
     cores: int = 1
+    is_estimate: bool = False
+
+    def read(self, report: BatchReport) -> tuple[int | None, int | None]:
+        """The rows and bytes that the batch has read, now that it is reported."""
+        counted, reported = (self.rows, self.bytes), (report.rows, report.bytes)
+        first, second = (reported, counted) if self.is_estimate else (counted, reported)
+        rows, size_bytes = (b if a is None else a for a, b in zip(first, second, strict=True))
+        return rows, size_bytes
 
 
 @dataclass
@@ -57,11 +69,12 @@ class OpenCut:
         report, batch = self.report, self.batch
         if report is None or self.visible_ms is None:
             return None
+        rows, size_bytes = batch.read(report)
         return BatchCost(
             cut=self.number,
             visible_ms=self.visible_ms,
-            rows=batch.rows if batch.rows is not None else report.rows,
-            bytes=batch.bytes if batch.bytes is not None else report.bytes,
+            rows=rows,
+            bytes=size_bytes,
             has_data=report.has_data,
             queued_ms=min(report.queued_ms, self.visible_ms),
             planning_ms=report.planning_ms,

@@ -88,7 +88,8 @@ class AdmissionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class OfferBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The data that wait in a source outside the log; null is a number that it cannot tell."""
+    """The data that wait in a source outside the log, as much as a batch may have by the user's own
+    limit; null is a number that it cannot tell."""
 
     rows: Number | None = None
     bytes: Number | None = None
@@ -130,10 +131,10 @@ class TermsBody(
 
 
 class BatchReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A finished batch as the driver measured it. `cut` is the number that its answer had;
-    `queued_ms` the time in which its jobs waited for cores; `core_ms` the run time of its tasks,
-    summed; `visible_ms` the time from cut to visible, null where a marker tells it. `plan` is how
-    the planned part ran."""
+    """A finished batch as the driver measured it. `cut` is the number that its answer had; `rows`
+    and `bytes` are what it read, null where nobody counts; `queued_ms` the time in which its jobs
+    waited for cores; `core_ms` the run time of its tasks, summed; `visible_ms` the time from cut to
+    visible, null where a marker tells it. `plan` is how the planned part ran."""
 
     cut: Number
     rows: Number | None = None

@@ -294,6 +294,23 @@ def test_a_source_that_counts_no_rows_is_bounded_where_it_takes_a_limit_of_them(
     run(steps())
 
 
+def test_a_batch_from_outside_the_log_is_learned_from_as_it_was_read(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        # What is offered is an estimate: a file is read whole, and a source may give less.
+        waiting = Waiting(0, rows=1_000, bytes=9_000, oldest_age_ms=9.0, cuts_by=CutsBy.BYTES)
+        inputs = (OutsideInput(waiting),)
+        for read in (BatchReport(0, rows=200, bytes=4_000), BatchReport(0, rows=None)):
+            answer = await stage.runner.ask(asked(ASAP, inputs=inputs))
+            assert answer.cut is not None
+            report = msgspec.structs.replace(read, cut=answer.cut, core_ms=3.0, visible_ms=5.0)
+            await stage.runner.ask(asked(ASAP, inputs=inputs, reports=(report,), is_first=True))
+        costs = stage.runner.books.named("q").book.costs
+        assert [(cost.rows, cost.bytes) for cost in costs] == [(200, 4_000), (1_000, 9_000)]
+
+    run(steps())
+
+
 def test_limits_of_the_user_stay(log: EmbeddedLog) -> None:
     async def steps() -> None:
         stage = Stage(log)

@@ -29,6 +29,10 @@ trait AdmittedSource { this: SparkDataStream =>
   protected final def admitted(): Option[Admitted] =
     QueryAdmission.of(this).flatMap(_.admitted(this))
 
+  /** A batch has been given this much of the source, outside the log, and leaves this much. */
+  protected final def took(read: Amount, left: Amount): Unit =
+    admission.flatten.foreach(_.tookOf(this, read, left))
+
   /** How the query keeps its terms, for Spark's progress; nothing where it has none. */
   protected final def admissionMetrics(): Map[String, String] =
     admission.flatten.fold(Map.empty[String, String])(_.metricsOf(this))

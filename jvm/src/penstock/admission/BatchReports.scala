@@ -29,9 +29,10 @@ private[admission] final class BatchReports(
    *
    * @param cut the number of its cut, None for a batch without data
    * @param isMarked a marker tells when it is visible
+   * @param read what it has read, as its sources count
    */
-  def ran(batch: Long, cut: Option[Long], isMarked: Boolean): Unit = {
-    awaited(batch) = Ran(cut, isMarked)
+  def ran(batch: Long, cut: Option[Long], isMarked: Boolean, read: Amount = Amount.Unknown): Unit = {
+    awaited(batch) = Ran(cut, isMarked, read)
     keep(awaited)
   }
 
@@ -63,11 +64,12 @@ private object BatchReports {
   /** Of a batch without data; cuts are counted from 1. */
   val NoCut = 0L
 
-  final case class Ran(cut: Option[Long], isMarked: Boolean)
+  final case class Ran(cut: Option[Long], isMarked: Boolean, read: Amount)
 
   def report(ran: Ran, cost: BatchCost): BatchReport = BatchReport(
     ran.cut.getOrElse(NoCut),
-    cost.rows,
+    ran.read.rows.getOrElse(cost.rows),
+    ran.read.bytes,
     hasData = ran.cut.isDefined,
     cost.queuedMs,
     cost.planningMs,

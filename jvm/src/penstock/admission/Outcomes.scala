@@ -2,7 +2,7 @@
 package penstock.admission
 
 import penstock.Clock
-import penstock.wire.{Admission, BatchAdmission, BatchInput, LogInput, Offer, Share}
+import penstock.wire.{Admission, BatchAdmission, BatchInput, LogInput, Share}
 
 /** How a query has kept its terms so far, for Spark's progress. */
 private[admission] final class Outcomes(clock: Clock) {
@@ -44,21 +44,16 @@ private[admission] final class Outcomes(clock: Clock) {
 private[admission] object Outcomes {
   private final case class Open(answer: BatchAdmission, sinceNs: Long)
 
-  /** What a source has that is not in the batch that was cut from it. */
+  /** What a stream of the log has that is not in the batch that was cut from it. */
   def backlog(input: BatchInput, share: Share): Map[String, String] = (input, share) match {
     case (log: LogInput, Share.LogEnd(Admission(end, latest, _, _))) =>
       Map("backlogPositions" -> math.max(0L, latest - math.max(end, log.after)).toString)
-    case (offer: Offer, taken) =>
-      val counts = Seq(
-        (Offer.ByRows, "backlogRows", offer.rows),
-        (Offer.ByBytes, "backlogBytes", offer.bytes))
-      counts.collect { case (unit, name, Some(waiting)) => name -> left(waiting, unit, offer, taken).toString }.toMap
     case _ => Map.empty
   }
 
-  private def left(waiting: Long, unit: String, offer: Offer, taken: Share): Long = taken match {
-    case Share.All => 0L
-    case Share.UpTo(number) if offer.cutsBy == unit => math.max(0L, waiting - number)
-    case _ => waiting
-  }
+  /** The same of a source outside the log, which has told what a batch leaves. */
+  def backlog(left: Amount): Map[String, String] =
+    Seq("backlogRows" -> left.rows, "backlogBytes" -> left.bytes).collect {
+      case (name, Some(count)) => name -> count.toString
+    }.toMap
 }

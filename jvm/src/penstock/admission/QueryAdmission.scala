@@ -43,6 +43,9 @@ private[admission] final class QueryAdmission(
   private var batchBefore = Option.empty[Option[Long]]
   private var backlogs = Map.empty[AdmittedSource, Map[String, String]]
 
+  /** What the batch that was cut last has of each source that counts it. */
+  private var reads = Map.empty[AdmittedSource, Amount]
+
   /** The part of a source in the batch that is being cut; None if Spark is to cut it by itself. */
   def admitted(source: AdmittedSource): Option[Admitted] = {
     val current = round.filter(_.due.contains(source)).getOrElse(ask())
@@ -50,6 +53,12 @@ private[admission] final class QueryAdmission(
     current.answer.map { answer =>
       Admitted(answer.cut.isDefined, answer.shares.getOrElse(sources.indexOf(source), Share.Nothing))
     }
+  }
+
+  /** A source outside the log has given the batch that is being cut its part. */
+  def tookOf(source: AdmittedSource, read: Amount, left: Amount): Unit = {
+    reads += source -> read
+    backlogs += source -> Outcomes.backlog(left)
   }
 
   /** Of the query at its first source, and of every source what it has left over. */
@@ -146,10 +155,14 @@ private[admission] final class QueryAdmission(
     }
     if (answer.cut.isDefined) {
       backlogs = parts.map { case (source, input, share) => source -> Outcomes.backlog(input, share) }.toMap
+      reads = Map.empty
     }
     answer.cut.isEmpty && isAwaited &&
       parts.forall { case (_, input, share) => isNothing(input, share) }
   }
+
+  /** What the batch that was cut last has of all sources together. */
+  private def read: Amount = sources.map(reads.getOrElse(_, Amount.Unknown)).foldLeft(Amount.Nothing)(_ + _)
 
   /** Remembers the batch that ran since the last question; whether there is one. */
   private def noteBatchBefore(): Boolean = {
@@ -157,7 +170,7 @@ private[admission] final class QueryAdmission(
     val isFirst = !batchBefore.contains(now)
     for (batch <- now; before <- round if isFirst && batchBefore.isDefined; answer <- before.answer) {
       val isMarked = RunningQuery.sinkOf(query) == SinkKind.Log && logHere.isDefined
-      reports.ran(batch, answer.cut, isMarked)
+      reports.ran(batch, answer.cut, isMarked, answer.cut.fold(Amount.Unknown)(_ => read))
     }
     batchBefore = Some(now)
     isFirst

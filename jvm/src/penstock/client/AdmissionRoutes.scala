@@ -71,6 +71,7 @@ final class AdmissionRoutes private[client] (gateway: Gateway) {
     node.put("queued_ms", report.queuedMs).put("planning_ms", report.planningMs)
     node.put("core_ms", report.coreMs).put("longest_task_ms", report.longestTaskMs)
     node.put("tasks", report.tasks)
+    report.bytes.foreach(bytes => node.put("bytes", bytes))
     report.visibleMs.foreach(ms => node.put("visible_ms", ms))
     report.plan.foreach(PlanJson.fillReport(node.putObject("plan"), _))
   }

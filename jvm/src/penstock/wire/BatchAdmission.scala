@@ -19,7 +19,10 @@ final case class LogInput(
     inline: InlineRequest)
     extends BatchInput
 
-/** What waits in a source outside the log, as far as it tells; `ageMs` None if nothing waits. */
+/**
+ * What a batch may have of what waits in a source outside the log, as far as the source tells;
+ * `ageMs` None if nothing waits.
+ */
 final case class Offer(
     rows: Option[Long] = None,
     bytes: Option[Long] = None,
@@ -36,10 +39,14 @@ object Offer {
   val ByNothing = "nothing"
 }
 
-/** What a finished batch cost; `cut` is 0 for one without data. `plan` is how its planned part ran. */
+/**
+ * What a finished batch has read and cost; `cut` is 0 for one without data. `plan` is how its planned
+ * part ran.
+ */
 final case class BatchReport(
     cut: Long,
     rows: Long,
+    bytes: Option[Long],
     hasData: Boolean,
     queuedMs: Long,
     planningMs: Long,

@@ -27,7 +27,11 @@ private[admission] trait AdmittedDelegate
   protected def endWithoutLimit: Offset
 
   override def latestOffset(start: Offset, limit: ReadLimit): Offset = admitted() match {
-    case Some(part) => if (part.isCut) data.take(start, part.share, limit) else null
+    case Some(part) if part.isCut =>
+      val taken = data.take(start, part.share, limit)
+      took(taken.read, taken.left)
+      taken.end
+    case Some(_) => null
     case None =>
       delegate match {
         case limited: SupportsAdmissionControl => limited.latestOffset(start, limit)

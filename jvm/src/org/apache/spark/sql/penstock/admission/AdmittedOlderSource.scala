@@ -29,7 +29,7 @@ private[admission] class AdmittedOlderSource(
     case other => new AskedData(other, (_, _) => None, Offer.ByNothing, Clock.System)
   }
 
-  override def lookFrom(start: Option[Offset]): BatchInput = data.look(start.orNull)
+  override def lookFrom(start: Option[Offset]): BatchInput = data.look(start.orNull, getDefaultReadLimit)
 
   protected override def endWithoutLimit: Offset = delegate.getOffset.orNull
 

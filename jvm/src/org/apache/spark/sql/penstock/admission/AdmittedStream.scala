@@ -26,7 +26,8 @@ private[admission] class AdmittedStream(
     delegate, OfferedRows.between(delegate, options), OfferedRows.cutsBy(delegate), Clock.System)
 
   override def lookFrom(start: Option[Offset]): BatchInput = data.look(
-    start.map(offset => delegate.deserializeOffset(offset.json())).getOrElse(delegate.initialOffset()))
+    start.map(offset => delegate.deserializeOffset(offset.json())).getOrElse(delegate.initialOffset()),
+    getDefaultReadLimit)
 
   protected override def endWithoutLimit: Offset = delegate.latestOffset()
 

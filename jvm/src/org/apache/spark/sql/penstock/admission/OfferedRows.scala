@@ -40,17 +40,19 @@ private[admission] object OfferedRows {
       Some((end.toLong - start.toLong) * options.getLong("rowsPerSecond", 1L))
     case _: RatePerMicroBatchStream =>
       Some(Json.readTree(end).path("offset").asLong() - Json.readTree(start).path("offset").asLong())
-    case _ if isKafka(source) => Some(kafkaRows(end) - kafkaRows(start))
+    case _ if isKafka(source) => Some(kafkaRows(start, end))
     case _ => None
   }
 
-  /** The sum of a topic's offsets over its partitions, of all topics. */
-  private def kafkaRows(offset: String): Long = {
-    for {
-      topic <- Json.readTree(offset).elements().asScala
-      partition <- topic.elements().asScala
-    } yield partition.asLong()
-  }.sum
+  /** Of all partitions at the end; one that the start does not have is read from its beginning. */
+  private def kafkaRows(start: String, end: String): Long = {
+    val starts = Json.readTree(start)
+    val rows = for {
+      topic <- Json.readTree(end).properties().asScala.toSeq
+      partition <- topic.getValue.properties().asScala.toSeq
+    } yield partition.getValue.asLong() - starts.path(topic.getKey).path(partition.getKey).asLong(0L)
+    rows.sum
+  }
 
   private def isKafka(source: SparkDataStream): Boolean =
     source.getClass.getName == RunningQuery.KafkaSource

@@ -5,20 +5,27 @@ import org.apache.spark.sql.connector.read.streaming._
 import org.apache.spark.sql.execution.streaming.Source
 
 import penstock.Clock
+import penstock.admission.Amount
 import penstock.wire.{Offer, Share}
 
 /** The data that wait in a source outside the log, and the taking of some of them. */
 private[admission] trait OutsideData {
 
-  /** What there is after `start`, which is null where nothing was ever read of a source. */
-  def look(start: Offset): Offer
+  /**
+   * What a batch from `start`, which is null where nothing was ever read of a source, may have of
+   * what waits; `limit` is the user's own.
+   */
+  def look(start: Offset, limit: ReadLimit): Offer
 
-  /** The end of a batch with this share; `limit` is the user's own, and null says nothing. */
-  def take(start: Offset, share: Share, limit: ReadLimit): Offset
+  /** Takes this share of what was offered. */
+  def take(start: Offset, share: Share, limit: ReadLimit): Taken
 
   /** How far the source could be read when it was looked at last; null if that is not known. */
   def latest: Offset
 }
+
+/** A batch's part of a source: its end, null if it has none, what it reads, and what is left. */
+private[admission] final case class Taken(end: Offset, read: Amount, left: Amount)
 
 /**
  * A source that can be asked without taking anything, which are all but Spark's files. It tells no
@@ -45,7 +52,7 @@ private[admission] final class AskedData(
 
   override def latest: Offset = lookedAt
 
-  override def look(start: Offset): Offer = {
+  override def look(start: Offset, limit: ReadLimit): Offer = {
     lookedAt = ask(start, ReadLimit.allAvailable())
     lookedNs = clock.nanos
     if (isNothing(start)) {
@@ -55,7 +62,7 @@ private[admission] final class AskedData(
       noteLook(start)
       val waitingNs = lookedNs - readUpToNs.getOrElse(lookedNs)
       Offer(
-        rows = rowsBetween(start, lookedAt).filter(_ >= 0),
+        rows = rowsUpTo(start, lookedAt).map(rows => RowLimit.of(limit).fold(rows)(math.min(rows, _))),
         ageMs = Some(waitingNs / Clock.NsInMs.toDouble),
         cutsBy = cutsBy)
     }
@@ -77,13 +84,20 @@ private[admission] final class AskedData(
     }
   }
 
-  override def take(start: Offset, share: Share, limit: ReadLimit): Offset = share match {
-    case _ if isNothing(start) => null
-    case Share.UpTo(number) => took(ask(start, RowLimit.smaller(limit, number)))
-    case Share.All if RowLimit.isAll(limit) || !takesLimits => took(lookedAt)
-    case Share.All => took(ask(start, limit))
-    case _ => null
+  override def take(start: Offset, share: Share, limit: ReadLimit): Taken = {
+    val end = share match {
+      case _ if isNothing(start) => null
+      case Share.UpTo(number) => took(ask(start, RowLimit.smaller(limit, number)))
+      case Share.All if RowLimit.isAll(RowLimit.mostOf(limit)) || !takesLimits => took(lookedAt)
+      case Share.All => took(ask(start, RowLimit.mostOf(limit)))
+      case _ => null
+    }
+    if (end == null) Taken(null, Amount.Nothing, Amount(rowsUpTo(start, lookedAt)))
+    else Taken(end, Amount(rowsUpTo(start, end)), Amount(rowsUpTo(end, lookedAt)))
   }
+
+  private def rowsUpTo(start: Offset, end: Offset): Option[Long] =
+    if (end == null) None else rowsBetween(start, end).filter(_ >= 0)
 
   /** A batch that ends where the source ended when it was looked at leaves nothing of that time. */
   private def took(end: Offset): Offset = {

@@ -1,7 +1,7 @@
 // Scala because: limits of a batch are objects of Spark, which sources in its JVM are asked with.
 package org.apache.spark.sql.penstock.admission
 
-import org.apache.spark.sql.connector.read.streaming.{CompositeReadLimit, ReadAllAvailable, ReadLimit, ReadMaxRows}
+import org.apache.spark.sql.connector.read.streaming.{CompositeReadLimit, ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows}
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceReadLimit
 
 import penstock.wire.Json
@@ -25,6 +25,15 @@ private[admission] object RowLimit {
     case _: ReadAllAvailable => true
     case python: PythonStreamingSourceReadLimit => kindOf(python) == PythonAll
     case _ => false
+  }
+
+  /** The limit without a least number of rows: admission says when a batch begins. */
+  def mostOf(limit: ReadLimit): ReadLimit = limit match {
+    case _: ReadMinRows => ReadLimit.allAvailable()
+    case several: CompositeReadLimit =>
+      val limits = several.getReadLimits.filterNot(_.isInstanceOf[ReadMinRows])
+      if (limits.isEmpty) ReadLimit.allAvailable() else ReadLimit.compositeLimit(limits)
+    case other => other
   }
 
   /** The user's limit and so many rows, whichever is less, in the form that the user's has. */
