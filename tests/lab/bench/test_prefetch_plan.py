@@ -76,6 +76,13 @@ def test_a_name_that_there_is_not_is_answered_with_those_there_are() -> None:
             plan_of(**options)  # type: ignore[arg-type]
 
 
+def test_every_mode_is_found_by_its_name_in_any_case() -> None:
+    for name in MODES:
+        for spelled in (name, name.upper(), name.lower()):
+            (group,) = plan_of(quick=True, queries=("q18",), modes=(spelled,)).groups
+            assert group.modes == (name,)
+
+
 def test_rates_are_shares_of_what_others_work_off() -> None:
     per_s = {"lru": 1_000.0, "asyncio-lru": 4_000.0, OURS: 9_000.0}
     assert rate_of("high", per_s) == 2_800
