@@ -28,6 +28,7 @@ MODE = LRU
 SMALL = msgspec.structs.replace(
     plan_of(quick=True, queries=("q18",), modes=(MODE,), parts=("rates",)),
     repeats=1,
+    backlog_repeats=1,
     batches=5,
     warm_batches=2,
     seconds_max=30.0,

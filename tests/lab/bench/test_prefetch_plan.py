@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import BadCall
-from penstock_lab.suites.prefetch.cells import SKEWS, Cell, Workload
+from penstock_lab.suites.prefetch.cells import SKEWS, SWEEPS, Cell, Workload
 from penstock_lab.suites.prefetch.modes import MODES, OURS, PREFETCH, ROCKSDB, THRESHOLDS
 from penstock_lab.suites.prefetch.plans import plan_of
 from penstock_lab.suites.prefetch.runs import rate_of, seat_of
@@ -32,6 +32,43 @@ def test_every_cache_size_is_the_share_that_its_name_says() -> None:
             blocks = 2 * int(conf[f"{ROCKSDB}.blockCacheSizeMB"]) * MIB
             values = int(conf[f"{PREFETCH}.cache.bytes"]) if mode.cache != "off" else 0
             assert blocks + values == budget_mb * MIB, mode.name
+
+
+def test_a_quick_run_takes_twenty_minutes_at_most_with_three_repeats() -> None:
+    plan = plan_of(quick=True)
+    assert plan.minutes <= 20
+    assert plan.repeats >= 3
+    (group,) = plan.groups
+    tried = [mode for modes in plan.backlogs_of(group) for mode in modes]
+    times = {mode: tried.count(mode) for mode in group.modes}
+    assert times == {"lru": 1, "asyncio-lru": 3, OURS: 3}
+    assert group.processes == ("asyncio-lru", OURS), "lru runs beside the same cache"
+
+
+@pytest.mark.parametrize("part", SWEEPS)
+def test_a_sweep_of_the_full_run_can_be_had_in_short_form(part: str) -> None:
+    plan = plan_of(quick=True, parts=(part,))
+    assert {group.part for group in plan.groups} == {part}
+    assert plan.rated_groups == plan.groups
+    assert (plan.repeats, plan.batches_min) == (3, 100)
+    full = {workload.name for workload in plan_of().workloads}
+    assert {workload.name for workload in plan.workloads} <= full
+    short = plan_of(quick=True, parts=(part,), queries=("q20",), modes=("asyncio", OURS))
+    assert {workload.query for workload in short.workloads} == {"q20"}
+    assert all(group.shown == ("asyncio", OURS) for group in short.groups)
+    assert short.minutes < plan.minutes
+
+
+def test_the_parts_that_share_a_comparison_are_one_group_where_both_are_asked_for() -> None:
+    (group,) = plan_of(quick=True, parts=("thresholds", "ablation")).groups
+    assert {f"{OURS}-hot16", f"{OURS}-A", OURS} <= set(group.rated)
+
+
+def test_a_quick_run_says_that_asyncio_has_one_cache_and_what_was_left_out() -> None:
+    said = " ".join(plan_of(quick=True).left_out)
+    assert "asyncio is asyncio-lru, and not the better of two caches" in said
+    assert all(f"--part {part}" in said for part in SWEEPS)
+    assert plan_of().left_out == ()
 
 
 def test_parts_alone_take_less_time_than_all() -> None:
