@@ -35,6 +35,7 @@ from penstock_lab.suites.prefetch.modes import OURS
 from penstock_lab.suites.prefetch.plans import plan_of
 from penstock_lab.suites.prefetch.records import Record
 from penstock_lab.suites.prefetch.rooms import Open
+from penstock_lab.suites.prefetch.tables import asyncio_cache
 from penstock_lab.workloads.send import SenderReport
 from penstock_lab.workloads.sending import Sent
 
@@ -139,6 +140,17 @@ def test_modes_take_turns_in_who_goes_first(tmp_path: Path) -> None:
     assert compared == [(0, "asyncio"), (0, OURS), (1, OURS), (1, "asyncio")]
     live = [conditions for _, conditions in asked if conditions.rate]
     assert {conditions.batches for conditions in live} == {SMALL.batches}
+
+
+def test_the_table_says_which_cache_asyncio_has(tmp_path: Path) -> None:
+    records = executed(SMALL, tmp_path, faking([]))
+    backlogs = [record for record in records if record.kind == "backlog"]
+    said = "Q18.read1ms: asyncio is asyncio-lru"
+    alone = asyncio_cache(backlogs, backlogs[0].cell.workload)
+    assert alone == f"{said}, the only one of its two caches that was run"
+    by_clock = msgspec.structs.replace(backlogs[0].run, system="asyncio-clock")
+    other = msgspec.structs.replace(backlogs[0], run=by_clock)
+    assert asyncio_cache([*backlogs, other], other.cell.workload) == said
 
 
 def test_lru_works_off_its_backlog_in_the_process_that_has_its_cache(tmp_path: Path) -> None:
