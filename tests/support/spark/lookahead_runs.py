@@ -82,10 +82,10 @@ class Runs:
         """
         given = self.fresh("ahead")
         self.client.create(given, "n bigint, key bigint", substreams=substreams, key="key")
-        there = parts if is_backlog else 1
-        for number in range(there):
+        parts_first = parts if is_backlog else 1
+        for number in range(parts_first):
             self.client.append(given, part(number))
-        ran, parts_left = Ran(mode), iter(range(there, parts))
+        ran, parts_left = Ran(mode), iter(range(parts_first, parts))
         pages = self.resources().aheadPages()
         before = pages.taken()
         reads_ahead = self.spark.conf.get(KEY) == "A"

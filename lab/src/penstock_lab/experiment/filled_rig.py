@@ -244,8 +244,7 @@ class FilledRig(JointRig):
         sender.wait_ready()
         sender.go()
         until_s = SYSTEM_CLOCK.monotonic_s() + conditions.seconds_max
-        first = self._batch(query_id)
-        warm = first + conditions.warm_batches
+        warm = self._batch(query_id) + conditions.warm_batches
         self._wait_until(lambda: self._batch(query_id) >= warm, until_s)
         before_s = self._begin(noted)  # 4
         begun = self._batch(query_id)

@@ -41,11 +41,6 @@ BATCHES_SPARE, QUICK_BATCHES_SPARE = 20, 8
 CORES = 2
 FILL_SHARES = {"q20": 0.5, "kept_bids": 0.5}
 """Of the events that fill a state, where fewer are enough for ten times the budget."""
-# Seconds on two quiet cores: around a run without state, a process's start, a batch at a rate.
-AROUND_S, START_S, BATCH_S, ADAPTATION_S = 9.0, 13.0, 0.14, 40.0
-# For a million events of a fill: to make the state, and to copy, load and check it in each run.
-FILL_S, STATE_S = 42.0, 8.0
-BACKLOG_ROWS_PER_S = 12_000
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -226,28 +221,6 @@ class Plan(msgspec.Struct, frozen=True):
             count += len(group.workloads) * (1 + backlogs + rated)
         count += 2 * (self.overhead_turns + 1) if "overhead" in self.parts else 0
         return count + ("adaptation" in self.parts)
-
-    @property
-    def minutes(self) -> float:
-        """Minutes the plan takes, about."""
-        total = sum(len(group.processes) for group in self.groups) * START_S
-        for group in self.rated_groups:
-            backlogs = sum(len(modes) for modes in self.backlogs_of(group))
-            rated = len(group.levels) * len(group.shown) * self.repeats
-            backlog_s = self.backlog_events / BACKLOG_ROWS_PER_S
-            rated_s = (self.warm_batches + self.batches) * BATCH_S
-            for workload in group.workloads:
-                millions = self.fill_events_of(workload) / 1e6
-                around_s = AROUND_S + millions * STATE_S
-                total += (START_S + millions * FILL_S) * (not workload.is_lookup)
-                total += backlogs * (around_s + backlog_s) + rated * (around_s + rated_s)
-        if "overhead" in self.parts:
-            turn_s = AROUND_S + self.overhead_events / BACKLOG_ROWS_PER_S / 2
-            total += 2 * (self.overhead_turns + 1) * turn_s
-        if "adaptation" in self.parts:
-            millions = self.fill_events * FILL_SHARES["kept_bids"] / 1e6
-            total += START_S + millions * (FILL_S + STATE_S) + ADAPTATION_S
-        return total / 60
 
     def settings(self) -> dict[str, Any]:
         """The plan and the Spark settings of each mode, for the result file."""
