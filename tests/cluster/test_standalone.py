@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from support.servers.processes import DriverProcess, ServerProcess, wait_until
 from support.spark.cluster import CONF, Cluster
-from support.spark.exactly_once import EVENTS, check, events
+from support.spark.exactly_once import EVENTS, Feeder, check, events
 from support.spark.failpoints import Points
 from support.spark.kill_driver import START_S
 from support.spark.three_queries.run import ThreeQueries, latest, query_status
+
+KEY = "spark.penstock.prefetch"
+HINTING = {
+    # A cache that has not room for all keys, so that there is something to fetch in every batch.
+    "conf": {**CONF, KEY: "C", f"{KEY}.cache.bytes": "2000", f"{KEY}.hot.threshold": "255"},
+    "rows_per_batch": 100,
+    "queries": ["totals"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +65,47 @@ def test_both_queries_run_on_two_workers(
 def test_hints_reach_the_state_of_another_executor(
     cluster: Cluster, server: ServerProcess, tmp_path: Path
 ) -> None:
-    key = "spark.penstock.prefetch"
-    # A cache that has not room for all keys, so that there is something to fetch in every batch.
-    conf = {**CONF, key: "C", f"{key}.cache.bytes": "2000", f"{key}.hot.threshold": "255"}
-    args = {"conf": conf, "rows_per_batch": 100, "queries": ["totals"]}
-    driver = DriverProcess(server, tmp_path / "job", master=cluster.url, args=args)
+    driver = DriverProcess(server, tmp_path / "job", master=cluster.url, args=HINTING)
+    try:
+        # The driver passes on what one executor hints for the other's state, which takes it.
+        counted = wait_for_hints(driver)
+        assert counted["arrived"] <= counted["passed_on"]
+        wait_until_counted(driver, server, 3000)
+    finally:
+        driver.stop()
+
+
+def test_answers_stay_when_an_executor_is_lost_with_hints_on_their_way(
+    cluster: Cluster, server: ServerProcess, tmp_path: Path
+) -> None:
+    driver = DriverProcess(
+        server, tmp_path / "job", master=cluster.url, supervised=True, args=HINTING
+    )
+    try:
+        with Feeder(server.client(), rows=20, every_s=0.2) as feeder:
+            # Every batch hints for the other executor: when one is lost, blocks are on their way.
+            before = wait_for_hints(driver)
+            lost, *_ = cluster.executors()
+            psutil.Process(lost).kill()
+            wait_until(
+                "there are two executors again",
+                lambda: len(cluster.executors().keys() - {lost}) == 2 or not driver.is_running(),
+                START_S,
+            )
+            # If state was lost with it, the job is started again and counts anew.
+            wait_for_hints(driver, other_than=before)
+            feeder.stop()
+        wait_until_counted(driver, server, 3000 + feeder.sent)
+    finally:
+        if driver.is_running():
+            driver.kill_job()
+            driver.kill()
+
+
+def wait_for_hints(
+    driver: DriverProcess, other_than: dict[str, int] | None = None
+) -> dict[str, int]:
+    """Returns once hints were taken by the other executor, and state was read: their counts."""
 
     def hints() -> dict[str, int]:
         told_hints = driver.status().get("hints", {})
@@ -68,29 +113,29 @@ def test_hints_reach_the_state_of_another_executor(
         return told_hints
 
     def hints_arrived() -> bool:
-        return hints().get("arrived", 0) > 0 < hints()["used"]
-
-    try:
-        # The driver passes on what one executor hints for the other's state, which takes it.
-        wait_until(
-            "hints were taken by the other executor, and state was read",
-            lambda: hints_arrived() or not driver.is_running(),
-            START_S,
-        )
-        assert driver.is_running(), driver.said()[-4000:]
         counted = hints()
-        assert counted["arrived"] <= counted["passed_on"]
-        queries = driver.status()["queries"]
-        assert isinstance(queries, dict)
-        ids, client = {"totals": queries["totals"]["id"]}, server.client()
-        wait_until(
-            "all events are counted",
-            lambda: check(client, ids)["totals"] == 3000 or not driver.is_running(),
-            START_S,
-        )
-        assert driver.is_running(), driver.said()[-4000:]
-    finally:
-        driver.stop()
+        return counted.get("arrived", 0) > 0 < counted["used"] and counted != other_than
+
+    wait_until(
+        "hints were taken by the other executor, and state was read",
+        lambda: hints_arrived() or not driver.is_running(),
+        START_S,
+    )
+    assert driver.is_running(), driver.said()[-4000:]
+    return hints()
+
+
+def wait_until_counted(driver: DriverProcess, server: ServerProcess, count: int) -> None:
+    """Returns once so many events are counted; what is seen on the way is right."""
+    queries = driver.status()["queries"]
+    assert isinstance(queries, dict)
+    ids, client = {"totals": queries["totals"]["id"]}, server.client()
+    wait_until(
+        "all events are counted",
+        lambda: check(client, ids)["totals"] == count or not driver.is_running(),
+        START_S,
+    )
+    assert driver.is_running(), driver.said()[-4000:]
 
 
 def test_what_a_speculative_attempt_appended_is_never_seen(

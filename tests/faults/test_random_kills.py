@@ -6,13 +6,22 @@ import random
 import time
 from pathlib import Path
 
-from support.servers.processes import DriverProcess, ServerProcess
+from support.servers.processes import DriverProcess, ServerProcess, wait_until
 from support.spark.exactly_once import Feeder, check
-from support.spark.kill_driver import finish, marked_all, wait_for_commits, wait_for_queries
+from support.spark.kill_driver import (
+    START_S,
+    finish,
+    marked_all,
+    wait_for_commits,
+    wait_for_queries,
+)
 from support.spark.mechanisms_off import EARLY_ANSWERS, PLAIN_BATCHES
 
 SEED = 20261115
 KILLS = 10
+KEY = "spark.penstock.prefetch"
+# A cache with no room for all keys: in every batch there is something to fetch.
+SMALL_CACHE = {f"{KEY}.cache.bytes": "2000", f"{KEY}.hot.threshold": "255"}
 SWITCHED: tuple[dict[str, str], ...] = (
     {},
     {"spark.penstock.batch.switches": "false"},
@@ -21,6 +30,8 @@ SWITCHED: tuple[dict[str, str], ...] = (
     PLAIN_BATCHES,
     {"spark.penstock.batch.hadoopConf": "spark"},
     {**PLAIN_BATCHES, **EARLY_ANSWERS},
+    {**SMALL_CACHE, KEY: "B"},
+    {**SMALL_CACHE, KEY: "A", f"{KEY}.cache.writes": "back"},
 )
 """Settings of the runs in turn: what one with some of them leaves, one with others goes on from."""
 
@@ -38,6 +49,8 @@ def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path:
             ids = wait_for_queries(driver, 2)
             # Past the recovery: each query has committed at least one batch of this run.
             wait_for_commits(client, ids, before)
+            if KEY in conf:
+                wait_for_hints(driver)
             time.sleep(chance.uniform(0.0, 0.8))
             driver.kill()
             check(client, ids)
@@ -45,3 +58,14 @@ def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path:
     assert finish(server, folder, rows_per_batch=100_000) == ids
     assert check(client, ids) == {"totals": feeder.sent, "copies": feeder.sent}
     assert all(client.query(q).instance == KILLS + 1 for q in ids.values())
+
+
+def wait_for_hints(driver: DriverProcess) -> None:
+    """Returns once tasks have read state that was fetched because of hints."""
+
+    def are_used() -> bool:
+        assert driver.is_running(), driver.said()[-4000:]
+        hints = driver.status().get("hints")
+        return isinstance(hints, dict) and hints.get("used", 0) > 0
+
+    wait_until("what was hinted is read", are_used, START_S)

@@ -34,7 +34,8 @@ SMALL = msgspec.structs.replace(
     batches=4,
     warm_batches=2,
     seconds_max=30.0,
-    fill_events=6_000,
+    # Half of them fill the state of the adaptation.
+    fill_events=12_000,
     auctions=3_000,
     backlog_rows_max=250,
     overhead_turns=1,

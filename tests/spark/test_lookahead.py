@@ -104,9 +104,9 @@ def runs(spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path) -> I
 
 CASES = [
     *(("aggregate", place) for place in "ABCD"),
-    *(("deduplicate", place) for place in "BD"),
-    *(("join", place) for place in "ABD"),
-    *(("pandas_state", place) for place in "BD"),
+    *(("deduplicate", place) for place in "BCD"),
+    *(("join", place) for place in "ABCD"),
+    *(("pandas_state", place) for place in "BCD"),
 ]
 
 
@@ -132,6 +132,17 @@ def test_hints_change_no_answer_and_are_all_read(runs: Runs, name: str, place: s
         assert counts.hinted[place] == counts.hits + counts.misses - unheard
     if place == "A":
         assert ran.pages_taken >= PARTS - 1
+
+
+def test_keys_of_groups_of_pandas_are_hinted_from_a_log_in_which_rows_wait(runs: Runs) -> None:
+    operator, mode = OPERATORS["pandas_state"]
+    with changed_conf(runs.spark, {KEY: "A"}):
+        ran = runs.run(operator, mode, is_backlog=True)
+    assert ran.answer == expected("pandas_state")
+    (counts,) = ran.operators
+    assert counts.candidates == ("A", "B", "C", "D")
+    assert counts.active == ("A",)
+    assert counts.hinted["A"] > 0
 
 
 NAMES = 15
@@ -242,6 +253,17 @@ def test_nothing_is_put_into_the_plan_where_prefetching_is_off(runs: Runs) -> No
     assert ran.answer == expected("aggregate")
 
 
+def test_a_batch_whose_lookahead_fails_to_be_planned_is_planned_without_it(runs: Runs) -> None:
+    # Without a cache no store asks for the threshold, and refuses it: the rule alone comes to it.
+    with changed_conf(runs.spark, {KEY: "B", f"{KEY}.cache": "off", f"{KEY}.hot.threshold": "x"}):
+        ran = runs.run(aggregate, "update")
+    assert "Lookahead" not in ran.plan
+    assert ran.answer == expected("aggregate")
+    with changed_conf(runs.spark, {KEY: "B", f"{KEY}.cache": "off"}):
+        ran = runs.run(aggregate, "update")
+    assert "LookaheadB" in ran.plan, "it was the threshold"
+
+
 def sessions(frame: DataFrame) -> DataFrame:
     at = f.timestamp_seconds("n").alias("at")
     gap = f.session_window("at", "5 seconds")
@@ -299,6 +321,31 @@ LEFT_ALONE: dict[str, tuple[Callable[[DataFrame], DataFrame], str, tuple[str, ..
     ),
     "a key that Python computes": (by_python, "update", ("B", "C", "D"), "Python"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["B", "C", "D"])
+def test_a_source_that_is_not_ours_has_every_place_but_the_log_and_a_reason_for_that(
+    runs: Runs, place: str
+) -> None:
+    with changed_conf(runs.spark, {KEY: place}):
+        ran = runs.run_on_files(aggregate, "update")
+    assert ran.answer == expected("aggregate")
+    (counts,) = ran.operators
+    assert counts.candidates == ("B", "C", "D")
+    assert counts.active == (place,)
+    assert counts.used.get(place, 0) > 0
+    assert sum(counts.unused.values()) == 0
+    (reason,) = counts.left_out
+    assert "only a stream of Penstock's log is read ahead" in reason
+    assert reason in ran.notes[0]
+
+
+def test_where_the_log_is_asked_for_and_there_is_none_the_next_place_hints(runs: Runs) -> None:
+    with changed_conf(runs.spark, {KEY: "A"}):
+        ran = runs.run_on_files(aggregate, "update")
+    assert ran.answer == expected("aggregate")
+    (counts,) = ran.operators
+    assert counts.active == ("B",)
 
 
 LEFT_ALONE_CONF = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,10 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import LongType, StructField, StructType
 
+import penstock
 from penstock.client import Client
+from penstock.observe.prefetch_counts import OperatorPrefetch
+from support.spark.holdings import wait_for_an_empty_cache
 
 Fresh = Callable[[str], str]
 
@@ -150,7 +153,9 @@ CASES = [
     ("limit", {FORMAT: "1"}),
     ("aggregate", {CHANGELOG: "false"}),
     ("sessions", {CHANGELOG: "false", FORMAT: "1"}),
-    # With a cache in front of the state: ample, of one entry, and with writes that stay in it.
+]
+CACHED: list[tuple[str, dict[str, str]]] = [
+    # Ample, of one entry, and with writes that stay in it.
     ("join", {CACHE: "timestamp"}),
     ("deduplicate", {CACHE: "lru", CACHE_BYTES: "250"}),
     ("aggregate", {CACHE: "timestamp", WRITES: "back"}),
@@ -209,17 +214,55 @@ def session_settings(
             spark.conf.set(key, old)
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"), CASES, ids=[f"{n}-{'-'.join(s.values()) or 'default'}" for n, s in CASES]
-)
+def labels(cases: Sequence[tuple[str, dict[str, str]]]) -> list[str]:
+    return [f"{name}-{'-'.join(settings.values()) or 'default'}" for name, settings in cases]
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES, ids=labels(CASES))
 @pytest.mark.usefixtures("session_settings")
 def test_an_operator_is_right_across_a_restart(
     spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path, name: str, settings: object
 ) -> None:
+    run_across_a_restart(spark, client, fresh, tmp_path, name)
+
+
+@pytest.mark.parametrize(("name", "settings"), CACHED, ids=labels(CACHED))
+@pytest.mark.usefixtures("session_settings")
+def test_the_same_with_a_cache_in_front_of_its_state_that_is_in_use(
+    spark: SparkSession,
+    client: Client,
+    fresh: Fresh,
+    tmp_path: Path,
+    name: str,
+    settings: dict[str, str],
+) -> None:
+    # Of the stores that are open the first one has decided on the cache.
+    wait_for_an_empty_cache()
+    (counts,) = run_across_a_restart(spark, client, fresh, tmp_path, name, counts_reads=True)
+    assert counts.hits + counts.misses > 0
+    # A key that a batch has twice is read twice, and what is ample has it then.
+    is_ample = CACHE_BYTES not in settings
+    assert (counts.evictions == 0) == is_ample
+    assert counts.hits > 0 or not is_ample
+    assert (counts.kept_writes > 0) == (settings.get(WRITES) == "back")
+
+
+def run_across_a_restart(
+    spark: SparkSession,
+    client: Client,
+    fresh: Fresh,
+    tmp_path: Path,
+    name: str,
+    *,
+    counts_reads: bool = False,
+) -> tuple[OperatorPrefetch, ...]:
+    """Runs an operator in two parts, and compares all that it has left; its counts, if asked for,
+    are those of the second part."""
     given, made = fresh("given"), fresh("made")
     client.create(given, "n bigint, key bigint, at timestamp", substreams=2, key="key")
     operator, mode = OPERATORS[name]
     checkpoint = tmp_path / "checkpoint"
+    counts: tuple[OperatorPrefetch, ...] = ()
     for part in range(2):
         for batch in range(2):
             first = (part * 2 + batch) * ROWS // 4
@@ -227,14 +270,20 @@ def test_an_operator_is_right_across_a_restart(
         frame = operator(
             spark.readStream.format("penstock").option("maxRowsPerTrigger", 1).load(given)
         )
-        query = (
+        writer = (
             frame.writeStream.format("penstock")
             .outputMode(mode)
             .option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True)
-            .start(made)
         )
-        assert query.awaitTermination(300)
+        if counts_reads:
+            # Counts are those of a running query.
+            query = writer.start(made)
+            query.processAllAvailable()
+            counts = penstock.prefetch_counts(query).operators
+            query.stop()
+        else:
+            query = writer.trigger(availableNow=True).start(made)
+            assert query.awaitTermination(300)
     assert query.lastProgress is not None
     (last,) = query.lastProgress["stateOperators"]
     assert last["numRowsTotal"] == rows_kept(name)
@@ -251,3 +300,4 @@ def test_an_operator_is_right_across_a_restart(
     first_offsets = (checkpoint / "offsets" / "0").read_text()
     assert '.RocksDBStateStoreProvider"' in first_offsets
     assert "Penstock" not in first_offsets
+    return counts

@@ -6,7 +6,7 @@ is at most a fifth too large.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -40,11 +40,12 @@ class OperatorPrefetch(msgspec.Struct, frozen=True):
         late: Keys of hints that came when the batch they were for was committed.
         bytes: Size of the operator's part of all caches.
         evictions: Entries that made room for others.
+        kept_writes: Writes that stayed in the cache, to be written later.
         hint_bytes: Size of the keys in hints, and their times.
         path_us: Time in which tasks read RocksDB themselves or waited for a fetch under way.
         access_us: Single reads of RocksDB, counted by the time that none took longer than.
         slack_us: Of each of the last batches and each candidate, the time from hint to read that
-            99 % of rows had.
+            99 % of rows had, if those of a task came evenly.
         active: Candidates that hint now.
         discarded: Candidates that were given up because their hints were not all read.
         switches: The last changes of `active`, newest last.
@@ -72,6 +73,7 @@ class OperatorPrefetch(msgspec.Struct, frozen=True):
     hint_bytes: int = 0
     path_us: int = 0
     late: int = 0
+    kept_writes: int = 0
 
     @property
     def hit_ratio(self) -> float | None:
@@ -134,41 +136,5 @@ def weighted_percentile(counts: Mapping[int, int], percentile: float) -> int | N
     return None
 
 
-def prefetch_lines(prefetch: QueryPrefetch) -> Sequence[str]:
-    """The counts of a query, a few lines for each operator, for people."""
-    return [line for operator in prefetch.operators for line in _operator_lines(operator)]
-
-
-def _operator_lines(operator: OperatorPrefetch) -> list[str]:
-    access = " and ".join(f"{_ms(operator.access_ms(p))} at p{p:g}" for p in (50, 99))
-    slack = ", ".join(
-        f"{each} {_ms(operator.slack_ms(each, 1))}"
-        for each in "ABCD"
-        if operator.slack_ms(each, 1) is not None
-    )
-    hinting = " and ".join(operator.active) or "none"
-    hits, unused = _percent(operator.hit_ratio), _percent(operator.unused_ratio)
-    hints = (
-        f"{operator.suppressed} hints suppressed, {operator.dropped} dropped, {operator.late} late"
-    )
-    title = f"operator {operator.operator} {operator.name}".strip()
-    lines = [
-        f"{title}: {hits} of reads hit, {unused} of prefetches unused",
-        f"  hints from {hinting}; {hints}",
-        f"  reads of the store take {access}; slack {slack or 'not measured yet'}",
-        f"  {operator.bytes} bytes held, {operator.evictions} evictions",
-    ]
-    lines += [f"  left out: {reason}" for reason in operator.left_out]
-    return lines + [f"  after batch {each.batch}: {each.reason}" for each in operator.switches[-3:]]
-
-
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _ms(milliseconds: float | None) -> str:
-    return "-" if milliseconds is None else f"{milliseconds:.1f} ms"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"

@@ -87,7 +87,7 @@ def test_a_run_is_short_with_fewer_than_a_hundred_batches_that_have_rows(
         msgspec.structs.replace(span, rows=span.rows if number < with_rows else 0)
         for number, span in enumerate(whole.filled_run.measured)
     ]
-    assert len(spans) == plan.batches
+    assert len(spans) >= plan.batches
     run = msgspec.structs.replace(whole.filled_run, measured=spans)
     some = msgspec.structs.replace(whole, filled_run=run)
     by_name = {each.name: each.value for each in figures(plan, [some])}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import BadCall
-from penstock_lab.suites.prefetch.cells import SKEWS, Cell, Workload
+from penstock_lab.suites.prefetch.cells import SKEWS, SWEEPS, Cell, Workload
+from penstock_lab.suites.prefetch.minutes import minutes_of
 from penstock_lab.suites.prefetch.modes import MODES, OURS, PREFETCH, ROCKSDB, THRESHOLDS
 from penstock_lab.suites.prefetch.plans import plan_of
 from penstock_lab.suites.prefetch.runs import rate_of, seat_of
@@ -34,10 +35,47 @@ def test_every_cache_size_is_the_share_that_its_name_says() -> None:
             assert blocks + values == budget_mb * MIB, mode.name
 
 
+def test_a_quick_run_takes_twenty_minutes_at_most_with_three_repeats() -> None:
+    plan = plan_of(quick=True)
+    assert minutes_of(plan) <= 20
+    assert plan.repeats >= 3
+    (group,) = plan.groups
+    tried = [mode for modes in plan.backlogs_of(group) for mode in modes]
+    times = {mode: tried.count(mode) for mode in group.modes}
+    assert times == {"lru": 1, "asyncio-lru": 3, OURS: 3}
+    assert group.processes == ("asyncio-lru", OURS), "lru runs beside the same cache"
+
+
+@pytest.mark.parametrize("part", SWEEPS)
+def test_a_sweep_of_the_full_run_can_be_had_in_short_form(part: str) -> None:
+    plan = plan_of(quick=True, parts=(part,))
+    assert {group.part for group in plan.groups} == {part}
+    assert plan.rated_groups == plan.groups
+    assert (plan.repeats, plan.batches_min) == (3, 100)
+    full = {workload.name for workload in plan_of().workloads}
+    assert {workload.name for workload in plan.workloads} <= full
+    short = plan_of(quick=True, parts=(part,), queries=("q20",), modes=("asyncio", OURS))
+    assert {workload.query for workload in short.workloads} == {"q20"}
+    assert all(group.shown == ("asyncio", OURS) for group in short.groups)
+    assert minutes_of(short) < minutes_of(plan)
+
+
+def test_the_parts_that_share_a_comparison_are_one_group_where_both_are_asked_for() -> None:
+    (group,) = plan_of(quick=True, parts=("thresholds", "ablation")).groups
+    assert {f"{OURS}-hot16", f"{OURS}-A", OURS} <= set(group.rated)
+
+
+def test_a_quick_run_says_that_asyncio_has_one_cache_and_what_was_left_out() -> None:
+    said = " ".join(plan_of(quick=True).left_out)
+    assert "asyncio is asyncio-lru, and not the better of two caches" in said
+    assert all(f"--part {part}" in said for part in SWEEPS)
+    assert plan_of().left_out == ()
+
+
 def test_parts_alone_take_less_time_than_all() -> None:
     whole, part = plan_of(quick=True), plan_of(quick=True, parts=("adaptation",))
     assert part.steps == 1
-    assert part.minutes < whole.minutes / 3
+    assert minutes_of(part) < minutes_of(whole) / 3
 
 
 def test_only_off_gives_all_of_the_budget_to_blocks() -> None:
@@ -74,6 +112,13 @@ def test_a_name_that_there_is_not_is_answered_with_those_there_are() -> None:
     for options in ({"queries": ("q5",)}, {"modes": ("fifo",)}, {"reads": ("warm",)}):
         with pytest.raises(BadCall, match="it has"):
             plan_of(**options)  # type: ignore[arg-type]
+
+
+def test_every_mode_is_found_by_its_name_in_any_case() -> None:
+    for name in MODES:
+        for spelled in (name, name.upper(), name.lower()):
+            (group,) = plan_of(quick=True, queries=("q18",), modes=(spelled,)).groups
+            assert group.modes == (name,)
 
 
 def test_rates_are_shares_of_what_others_work_off() -> None:

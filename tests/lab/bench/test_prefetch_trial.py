@@ -35,6 +35,7 @@ from penstock_lab.suites.prefetch.modes import OURS
 from penstock_lab.suites.prefetch.plans import plan_of
 from penstock_lab.suites.prefetch.records import Record
 from penstock_lab.suites.prefetch.rooms import Open
+from penstock_lab.suites.prefetch.tables import asyncio_cache
 from penstock_lab.workloads.send import SenderReport
 from penstock_lab.workloads.sending import Sent
 
@@ -125,8 +126,10 @@ def executed(plan: Plan, folder: Path, opening: Open) -> list[Record]:
 
 def test_the_rate_is_a_share_of_what_the_best_other_works_off(tmp_path: Path) -> None:
     records = executed(SMALL, tmp_path, faking([]))
-    backlogs = [record for record in records if record.kind == "backlog"]
-    assert [record.system for record in backlogs] == ["lru", "asyncio-lru", OURS]
+    backlogs = [(r.repeat, r.system) for r in records if r.kind == "backlog"]
+    assert backlogs[:3] == [(0, "lru"), (0, "asyncio-lru"), (0, OURS)]
+    in_turns = [OURS, "asyncio-lru", "asyncio-lru", OURS]
+    assert [system for _, system in backlogs[3:]] == in_turns, "lru is not rated"
     assert {record.run.rate for record in records if record.kind == "compared"} == {1_400}
 
 
@@ -139,10 +142,34 @@ def test_modes_take_turns_in_who_goes_first(tmp_path: Path) -> None:
     assert {conditions.batches for conditions in live} == {SMALL.batches}
 
 
+def test_the_table_says_which_cache_asyncio_has(tmp_path: Path) -> None:
+    records = executed(SMALL, tmp_path, faking([]))
+    backlogs = [record for record in records if record.kind == "backlog"]
+    said = "Q18.read1ms: asyncio is asyncio-lru"
+    alone = asyncio_cache(backlogs, backlogs[0].cell.workload)
+    assert alone == f"{said}, the only one of its two caches that was run"
+    by_clock = msgspec.structs.replace(backlogs[0].run, system="asyncio-clock")
+    other = msgspec.structs.replace(backlogs[0], run=by_clock)
+    assert asyncio_cache([*backlogs, other], other.cell.workload) == said
+
+
+def test_lru_works_off_its_backlog_in_the_process_that_has_its_cache(tmp_path: Path) -> None:
+    asked: list[tuple[str, FilledConditions]] = []
+    records = executed(SMALL, tmp_path, faking(asked))
+    (of_lru,) = [record for record in records if record.system == "lru"]
+    assert of_lru.kind == "backlog"
+    assert of_lru.filled_run.throughput == CAPACITY["asyncio-lru"], "it is that process"
+    guest = [(seat, c.conf) for seat, c in asked if c.conf.get("spark.penstock.prefetch") == "off"]
+    conf = {"spark.penstock.prefetch": "off", "spark.penstock.prefetch.cache": "lru"}
+    assert guest[0] == ("asyncio-lru", conf)
+    assert "lru" not in {seat for seat, _ in asked}
+
+
 def test_overhead_is_measured_in_turns_in_one_process(tmp_path: Path) -> None:
     asked: list[tuple[str, FilledConditions]] = []
     records = executed(SMALL, tmp_path, faking(asked))
-    turns = [(seat, c.conf["spark.penstock.prefetch"]) for seat, c in asked if c.conf]
+    in_turns = [(s, c) for s, c in asked if c.backlog_events == SMALL.overhead_events]
+    turns = [(seat, c.conf["spark.penstock.prefetch"]) for seat, c in in_turns]
     assert {seat for seat, _ in turns} == {OURS}
     assert [mode for _, mode in turns] == ["off", "auto", "auto", "off"] * 2
     by_name = {figure.name: figure for figure in SUITE.figures(SMALL, records)}

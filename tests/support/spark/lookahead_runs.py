@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
 from penstock.client import Client
@@ -71,18 +73,26 @@ class Runs:
         mode: str,
         substreams: int = 1,
         parts: int = PARTS,
+        *,
+        is_backlog: bool = False,
     ) -> Ran:
-        """Each part is appended while the batch of the one before it runs.
+        """Each part is appended while the batch of the one before it runs, or all before the first.
 
-        With lookahead at A the batch waits until that part was read ahead.
+        With lookahead at A the batch waits until a part that it has appended was read ahead.
         """
         given = self.fresh("ahead")
         self.client.create(given, "n bigint, key bigint", substreams=substreams, key="key")
-        self.client.append(given, part(0))
-        ran, parts_left = Ran(mode), iter(range(1, parts))
+        parts_first = parts if is_backlog else 1
+        for number in range(parts_first):
+            self.client.append(given, part(number))
+        ran, parts_left = Ran(mode), iter(range(parts_first, parts))
         pages = self.resources().aheadPages()
         before = pages.taken()
         reads_ahead = self.spark.conf.get(KEY) == "A"
+
+        frames = self.spark.readStream.format("penstock")
+        # A batch takes one append at least, so this makes it exactly one.
+        frames = frames.option("maxRowsPerTrigger", 1) if is_backlog else frames
 
         def take(batch: DataFrame, _: int) -> None:
             ran.rows += [tuple(row) for row in batch.collect()]
@@ -93,23 +103,49 @@ class Runs:
                     wait_until("the rows were read ahead", lambda: pages.bytes() > 0)
 
         query = (
-            operator(self.spark.readStream.format("penstock").load(given))
+            operator(frames.load(given))
             .writeStream.outputMode(mode)
             .option("checkpointLocation", str(self.folder / given))
             .foreachBatch(take)
             .start()
         )
-        try:
-            query.processAllAvailable()
-            assert next(parts_left, None) is None
-            ran.operators = penstock.prefetch_counts(query).operators
-            notes = penstock.plan_notes(query)
-            ran.notes = tuple(note.text for note in notes if note.rule == "prefetch")
-            ran.plan = query._jsq.explainInternal(False)
-            ran.pages_taken = pages.taken() - before
-        finally:
-            query.stop()
+        finish(query, ran)
+        assert next(parts_left, None) is None
+        ran.pages_taken = pages.taken() - before
         return ran
+
+    def run_on_files(self, operator: Callable[[DataFrame], DataFrame], mode: str) -> Ran:
+        """The same over files of Spark's own source, one for each part."""
+        given, ran = self.folder / self.fresh("files"), Ran(mode)
+        given.mkdir()
+        for number in range(PARTS):
+            pq.write_table(part(number), given / f"{number}.parquet")
+        frames = self.spark.readStream.schema("n bigint, key bigint")
+
+        def take(batch: DataFrame, _: int) -> None:
+            ran.rows += [tuple(row) for row in batch.collect()]
+
+        query = (
+            operator(frames.option("maxFilesPerTrigger", 1).parquet(str(given)))
+            .writeStream.outputMode(mode)
+            .option("checkpointLocation", str(self.folder / f"{given.name}-checkpoint"))
+            .foreachBatch(take)
+            .start()
+        )
+        finish(query, ran)
+        return ran
+
+
+def finish(query: StreamingQuery, ran: Ran) -> None:
+    """Works off what there is, notes what was counted and planned, and stops the query."""
+    try:
+        query.processAllAvailable()
+        ran.operators = penstock.prefetch_counts(query).operators
+        notes = penstock.plan_notes(query)
+        ran.notes = tuple(note.text for note in notes if note.rule == "prefetch")
+        ran.plan = query._jsq.explainInternal(False)
+    finally:
+        query.stop()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from penstock.observe.prefetch_counts import QueryPrefetch, prefetch_lines, weighted_percentile
+from penstock.observe.prefetch_counts import QueryPrefetch, weighted_percentile
 
 TOLD = {
     "shuffle_bytes": 20_000,
@@ -67,16 +67,7 @@ def test_percentiles_of_access_and_slack_are_in_milliseconds(prefetch: QueryPref
     assert operator.slack_ms("C", 1) is None
 
 
-def test_a_query_without_counts_has_no_ratio_and_no_line() -> None:
+def test_a_query_without_counts_has_no_ratio() -> None:
     nothing = msgspec.json.decode('{"shuffle_bytes": 0, "operators": []}', type=QueryPrefetch)
     assert nothing.hint_share is None
-    assert prefetch_lines(nothing) == []
     assert weighted_percentile({}, 99) is None
-
-
-def test_the_lines_for_people_say_who_hints_and_why(prefetch: QueryPrefetch) -> None:
-    lines = "\n".join(prefetch_lines(prefetch))
-    assert "operator 0 StateStoreRestore: 75.0 % of reads hit, 4.0 % of prefetches unused" in lines
-    assert "hints from B and D; 7 hints suppressed, 1 dropped, 4 late" in lines
-    assert "take 0.1 ms at p50 and 1.1 ms at p99; slack A 80.0 ms, D 0.0 ms" in lines
-    assert lines.endswith("after batch 4: A drops rows")

@@ -78,6 +78,7 @@ private[prefetch] final class OperatorControl(run: String, val operator: Long) e
     node.put("hits", total.hits).put("misses", total.misses).put("waited", total.waited)
     node.put("suppressed", total.suppressed).put("dropped", total.dropped).put("late", total.late)
     node.put("bytes", total.bytes.values.sum).put("evictions", total.evictions)
+    node.put("kept_writes", total.keptWrites)
     node.put("hint_bytes", total.hintBytes).put("path_us", total.pathNs / 1000)
     fillNumbers(node.putObject("used"), total.used)
     fillNumbers(node.putObject("unused"), total.unused)

@@ -17,6 +17,7 @@ package penstock.prefetch
  * @param late keys of hints that came when the batch that they were for was committed
  * @param bytes held for this store, at this moment
  * @param evictions entries that made room for others
+ * @param keptWrites writes that stayed here, for RocksDB to have them later
  * @param hintBytes of the keys in hints, and their times
  * @param accessTimes of single reads of RocksDB, by tasks and by fetches
  * @param fetchTimes of the same reads, those by fetches from when nothing but a thread was missing
@@ -37,13 +38,14 @@ final case class PrefetchCounts(
     late: Long,
     bytes: Long,
     evictions: Long,
+    keptWrites: Long,
     hintBytes: Long,
     accessTimes: AccessTimes,
     fetchTimes: AccessTimes,
     pathNs: Long) {
 
   /** Whether nothing happened: what is held is no news by itself. */
-  def isQuiet: Boolean = hits + misses + dropped + late + suppressed + evictions + hintBytes == 0 &&
+  def isQuiet: Boolean = hits + misses + dropped + late + suppressed + evictions + keptWrites + hintBytes == 0 &&
     unused.values.sum == 0 && accessTimes.total == 0
 }
 

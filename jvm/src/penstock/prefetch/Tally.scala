@@ -10,6 +10,7 @@ private[prefetch] final class Tally {
   var dropped = 0L
   var late = 0L
   var evictions = 0L
+  var keptWrites = 0L
   private var pathNs = 0L
   private var hintBytes = 0L
   private val used = new Array[Long](Candidate.all.size)
@@ -61,7 +62,8 @@ private[prefetch] final class Tally {
   def take(run: String, store: String, bytes: Long): PrefetchCounts = {
     val taken = PrefetchCounts(
       run, store, hits, misses, waited, byCandidate(used), byCandidate(unused),
-      byCandidate(hinted), suppressed, dropped, late, bytes, evictions, hintBytes,
+      byCandidate(hinted), suppressed, dropped, late, bytes, evictions,
+      keptWrites, hintBytes,
       AccessTimes(times.toVector), AccessTimes(fetchTimes.toVector), pathNs)
     hitsBefore -= hits
     missesBefore -= misses
@@ -73,6 +75,7 @@ private[prefetch] final class Tally {
     dropped = 0
     late = 0
     evictions = 0
+    keptWrites = 0
     pathNs = 0
     hintBytes = 0
     Seq(used, unused, hinted, times, fetchTimes).foreach(java.util.Arrays.fill(_, 0L))

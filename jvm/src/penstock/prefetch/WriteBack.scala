@@ -23,7 +23,10 @@ private[prefetch] final class WriteBack(store: StoreCache, native: NativeStore, 
     entry.isDirty = true
     if (here != null) cache.replace(here, value)
     val isKept = here != null || (store.takesIn && cache.insert(entry))
-    if (isKept) store.unwritten.add(entry)
+    if (isKept) {
+      store.unwritten.add(entry)
+      store.tally.keptWrites += 1
+    }
     isKept
   }
 

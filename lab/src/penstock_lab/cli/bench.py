@@ -174,7 +174,12 @@ SUITES = {
             QUERY,
             several("--mode", "modes"),
             several("--reads", "reads", "Only these; may be repeated.  [read1ms, direct]"),
-            several("--part", "parts", "Only this one.  [rates, overhead, adaptation]"),
+            several(
+                "--part",
+                "parts",
+                "Only this one; may be repeated.  [rates, overhead, adaptation, skews, caches, "
+                "thresholds, ablation]",
+            ),
             rate("Of all runs; it is not looked for then."),
             REDIS,
             FOLDER,

@@ -3,7 +3,7 @@
 A run goes, in this order:
 
 1. server and checkpoint are put back to where the fill had left them;
-2. a backlog is sent, or a sender makes its rows, before the query starts;
+2. a backlog is sent before the query starts, or a sender makes its rows while it does;
 3. the query loads its state and works until enough batches have warmed it up;
 4. from there on batches, processor time and counts are measured, until there are enough batches;
 5. the sender is cut short, what was sent is worked off, and the query stops;
@@ -161,8 +161,8 @@ class FilledRig(JointRig):
         with contextlib.ExitStack() as closing:
             sender = self._filled_sender(query, filled, conditions)  # 2
             closing.callback(sender.stop)
-            sender.wait_ready()
             if conditions.backlog_events:
+                sender.wait_ready()
                 sender.go()
                 noted.report = sender.wait_report(SENDER_GRACE_S + conditions.seconds_max)
             if conditions.read_ms is not None:
@@ -237,10 +237,10 @@ class FilledRig(JointRig):
         noted: FilledNoted,
     ) -> bool:
         """Measure so many batches after those that warm up; then let the sender end."""
+        sender.wait_ready()
         sender.go()
         until_s = SYSTEM_CLOCK.monotonic_s() + conditions.seconds_max
-        first = self._batch(query_id)
-        warm = first + conditions.warm_batches
+        warm = self._batch(query_id) + conditions.warm_batches
         self._wait_until(lambda: self._batch(query_id) >= warm, until_s)
         before_s = self._begin(noted)  # 4
         begun = self._batch(query_id)

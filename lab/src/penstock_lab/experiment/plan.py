@@ -95,13 +95,14 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 def known(names: Sequence[str], choices: Sequence[str], refused: str, code: str) -> tuple[str, ...]:
-    """The names in lower case, each once. Raises BadCall, `refused` with those that are unknown
-    and followed by the choices, if any is."""
-    wanted = tuple(dict.fromkeys(name.lower() for name in names))
-    unknown = [name for name in wanted if name not in choices]
+    """The choices that are named, in any case, each once. Raises BadCall, `refused` with those
+    that are unknown and followed by the choices, if any is."""
+    spelled = {choice.lower(): choice for choice in choices}
+    wanted = dict.fromkeys(name.lower() for name in names)
+    unknown = [name for name in wanted if name not in spelled]
     if unknown:
         raise BadCall(f"{refused.format(', '.join(unknown))} {', '.join(choices)}", code=code)
-    return wanted
+    return tuple(spelled[name] for name in wanted)
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -83,6 +83,8 @@ def state_cache(query: StreamingQuery) -> CacheReads:
         unused=sum(sum(operator.unused.values()) for operator in operators),
         suppressed=sum(operator.suppressed for operator in operators),
         dropped=sum(operator.dropped for operator in operators),
+        evictions=sum(operator.evictions for operator in operators),
+        kept_writes=sum(operator.kept_writes for operator in operators),
         path_us=sum(operator.path_us for operator in operators),
         hint_bytes=sum(operator.hint_bytes for operator in operators),
         shuffle_bytes=counts.shuffle_bytes,

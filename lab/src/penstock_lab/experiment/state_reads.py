@@ -75,6 +75,9 @@ class CacheReads(msgspec.Struct, frozen=True):
     unused: int = 0
     suppressed: int = 0
     dropped: int = 0
+    evictions: int = 0
+    kept_writes: int = 0
+    """Writes that stayed in the cache, to be written later."""
     path_us: int = 0
     """Time in which tasks read RocksDB themselves or waited for a fetch."""
     hint_bytes: int = 0

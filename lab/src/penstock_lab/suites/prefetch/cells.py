@@ -19,8 +19,11 @@ ROCKSDB_QUERIES = ("q18", "q19", "q20")
 LOOKUP_QUERIES = ("ysb", "q13")
 QUERIES = (*ROCKSDB_QUERIES, *LOOKUP_QUERIES)
 QUICK_QUERIES = ("q18", "q20", "ysb")
+OVERHEAD_QUERY = "q18"
 SYSTEM = "penstock"
-PARTS = ("rates", "overhead", "adaptation")
+MAIN_PARTS = ("rates", "overhead", "adaptation")
+SWEEPS = ("skews", "caches", "thresholds", "ablation")
+PARTS = (*MAIN_PARTS, *SWEEPS)
 LOAD_SHARE = 0.7
 """Of the rate at which a mode works off a backlog."""
 HOT_SHARE = 0.5
@@ -33,11 +36,11 @@ SIDE_INPUT_ROWS = 100_000
 BUDGET_MB = 8
 BATCHES_MIN = 100
 """Batches with rows that a p99.9 needs."""
-BATCHES_SPARE = 20
+BATCHES_SPARE, QUICK_BATCHES_SPARE = 20, 8
 """Measured beyond these: a batch may have no rows."""
 CORES = 2
-# Seconds on quiet cores: a run's costs besides its batches, a process's to start, and a fill.
-AROUND_S, START_S, FILL_S, BATCH_S, ADAPTATION_S = 22.0, 13.0, 90.0, 0.3, 120.0
+FILL_SHARES = {"q20": 0.5, "kept_bids": 0.5}
+"""Of the events that fill a state, where fewer are enough for ten times the budget."""
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -103,6 +106,9 @@ class Group(msgspec.Struct, frozen=True):
     """Rates at which modes are compared; none: they only work off a backlog."""
     rated: tuple[str, ...]
     """Modes that are run at rates."""
+    part: str = "rates"
+    guests: dict[str, str] = {}
+    """Modes that run in the process of another one."""
 
     @property
     def reads(self) -> str:
@@ -117,6 +123,15 @@ class Group(msgspec.Struct, frozen=True):
         """Systems at a rate: the two that fetch beside the task are one there."""
         names = dict.fromkeys(ASYNCIO if name in ASYNCIO_OF else name for name in self.rated)
         return tuple(names)
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """Modes with a process of their own."""
+        return tuple(mode for mode in self.modes if mode not in self.guests)
+
+    def backlogs(self, repeats: int) -> tuple[tuple[str, ...], ...]:
+        """Modes that work off a backlog, repeat by repeat: one that is not rated does so once."""
+        return (self.modes, *(tuple(m for m in self.modes if m in self.rated),) * (repeats - 1))
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -181,36 +196,31 @@ class Plan(msgspec.Struct, frozen=True):
             "hot_auction_share": workload.hot_share,
         }
 
+    def fill_events_of(self, workload: Workload) -> int:
+        """Events that fill the state of a workload; a query that looks up elsewhere has none."""
+        if workload.is_lookup:
+            return 0
+        return round(self.fill_events * FILL_SHARES.get(workload.query, 1.0))
+
     @property
     def rated_groups(self) -> tuple[Group, ...]:
         """Groups whose modes work off backlogs and are compared at rates."""
-        return self.groups if "rates" in self.parts else ()
+        return tuple(group for group in self.groups if group.part in self.parts)
+
+    def backlogs_of(self, group: Group) -> tuple[tuple[str, ...], ...]:
+        """Modes of each repeat of the backlogs; none where the rate is given."""
+        return () if self.rate else group.backlogs(self.backlog_repeats)
 
     @property
     def steps(self) -> int:
         """Steps of the plan, at most, unless a run is made once more."""
         count = 0
         for group in self.rated_groups:
-            backlogs = 0 if self.rate else len(group.modes) * self.backlog_repeats
+            backlogs = sum(len(modes) for modes in self.backlogs_of(group))
             rated = len(group.levels) * len(group.shown) * self.repeats
             count += len(group.workloads) * (1 + backlogs + rated)
         count += 2 * (self.overhead_turns + 1) if "overhead" in self.parts else 0
         return count + ("adaptation" in self.parts)
-
-    @property
-    def minutes(self) -> float:
-        """Minutes the plan takes, about."""
-        live_s = AROUND_S + (self.warm_batches + self.batches) * BATCH_S
-        total = sum(len(group.modes) for group in self.groups) * START_S
-        for group in self.rated_groups:
-            backlogs = 0 if self.rate else len(group.modes) * self.backlog_repeats
-            rated = len(group.levels) * len(group.shown) * self.repeats
-            fills = sum(not workload.is_lookup for workload in group.workloads)
-            each_s = backlogs * AROUND_S + rated * live_s
-            total += fills * FILL_S + len(group.workloads) * each_s
-        if "overhead" in self.parts:
-            total += 2 * (self.overhead_turns + 1) * AROUND_S / 2
-        return (total + ("adaptation" in self.parts) * ADAPTATION_S) / 60
 
     def settings(self) -> dict[str, Any]:
         """The plan and the Spark settings of each mode, for the result file."""

@@ -55,7 +55,7 @@ def filled_state(plan: Plan, workload: Workload, room: FilledRoom, folder: Path)
     """The state of a workload; a query that looks up elsewhere keeps none worth filling."""
     # So many events that as many auctions are open when the first bid comes.
     bids_from = plan.auctions // AUCTIONS_PER_EPOCH * EPOCH
-    until = bids_from + plan.fill_events
+    until = bids_from + plan.fill_events_of(workload)
     query = named(workload.query, **parameters_of(plan, workload, LRU, until))
     if workload.query == "ysb":
         campaigns.fill(plan.redis, plan.seed, ADS)
@@ -104,9 +104,11 @@ class Room:
         self.states: dict[Workload, FilledState] = {}
 
     def take_seats(self, closing: contextlib.ExitStack) -> None:
-        for mode in self.group.modes:
+        for mode in self.group.processes:
             opened = self._opening(self.plan, self.group, mode, self._room, self._folder / mode)
             self._seats[mode] = FilledSeat.taken(closing, opened)
+        for guest, host in self.group.guests.items():
+            self._seats[guest] = self._seats[host]
 
     def fill(self, workload: Workload, filling: Fill) -> None:
         saved = self._folder / "saved" / workload.name
@@ -152,5 +154,6 @@ class Room:
             seconds_max=self.plan.seconds_max,
             parameters=parameters_of(self.plan, workload, mode),
             generator=self.plan.generator(workload),
+            conf=MODES[mode].of_query if mode in self.group.guests else {},
             seed=self.plan.seed,
         )

@@ -15,8 +15,17 @@ import msgspec
 
 from penstock_lab.experiment.filled_room import FilledRoom
 from penstock_lab.experiment.turns import Retries, Step, Steps, Tell, rotated, with_retry
+from penstock_lab.percentiles import median
 from penstock_lab.suites.prefetch import adaptation
-from penstock_lab.suites.prefetch.cells import LOAD_SHARE, Cell, Group, Level, Plan, Workload
+from penstock_lab.suites.prefetch.cells import (
+    LOAD_SHARE,
+    OVERHEAD_QUERY,
+    Cell,
+    Group,
+    Level,
+    Plan,
+    Workload,
+)
 from penstock_lab.suites.prefetch.modes import (
     ASYNCIO,
     ASYNCIO_OF,
@@ -37,7 +46,6 @@ from penstock_lab.suites.prefetch.rooms import (
     rig,
 )
 
-OVERHEAD_QUERY = "q18"
 IN_TURNS = (OFF, OURS)
 
 
@@ -56,12 +64,12 @@ def runs(
         with contextlib.ExitStack() as closing:
             shared = closing.enter_context(entering(place / "room"))
             room = Room(plan, group, shared, place, opening)
-            if "rates" in plan.parts:
+            if group.part in plan.parts:
                 for workload in group.workloads:
                     tell(f"{workload.name}: filling its state")
                     room.fill(workload, filling)
             room.take_seats(closing)
-            if "rates" in plan.parts:
+            if group.part in plan.parts:
                 for workload in group.workloads:
                     yield from _rates(room, workload, retries)
             if is_first and OURS in group.modes and "overhead" in plan.parts:
@@ -90,11 +98,11 @@ def _rates(room: Room, workload: Workload, retries: Retries) -> Steps[Record]:
 
 
 def _backlogs(room: Room, workload: Workload) -> Generator[Step[Record], Record, dict[str, float]]:
-    """Rows per second of each mode, the best of its tries, while it works off a backlog."""
+    """Rows per second of each mode, the median of its repeats, while it works off a backlog."""
     plan, cell = room.plan, Cell(workload)
-    per_s: dict[str, float] = {}
-    for repeat in range(plan.backlog_repeats):
-        for mode in rotated(room.group.modes, repeat):
+    per_s: dict[str, list[float]] = {}
+    for repeat, modes in enumerate(plan.backlogs_of(room.group)):
+        for mode in rotated(modes, repeat):
             conditions = msgspec.structs.replace(
                 room.conditions(workload, mode),
                 backlog_events=plan.backlog_events,
@@ -108,8 +116,8 @@ def _backlogs(room: Room, workload: Workload) -> Generator[Step[Record], Record,
             )
             record = yield Step(words, measure)
             rows_per_s = record.filled_run.throughput if record.is_counted else None
-            per_s[mode] = max(per_s.get(mode, 0.0), rows_per_s or 0.0)
-    return per_s
+            per_s.setdefault(mode, []).append(rows_per_s or 0.0)
+    return {mode: median(each) or 0.0 for mode, each in per_s.items()}
 
 
 def rate_of(level: Level, per_s: Mapping[str, float]) -> int:

@@ -161,4 +161,6 @@ def asyncio_cache(backlogs: Sequence[Record], workload: Workload) -> str:
     if not mine:
         return ""
     best = max(mine, key=lambda record: record.filled_run.throughput or 0.0)
-    return f"{workload.name}: {ASYNCIO} is {best.system}"
+    is_only = len({record.system for record in mine}) == 1
+    rest = ", the only one of its two caches that was run" if is_only else ""
+    return f"{workload.name}: {ASYNCIO} is {best.system}{rest}"

@@ -9,7 +9,7 @@ import org.apache.spark.util.AccumulatorV2
  *
  * @param beganMs the first task asked for its first row
  * @param firstMs the first row passed
- * @param mostMs 99 % of the rows of the last task had passed
+ * @param mostMs 99 % of the rows of the last task had passed, if they came evenly
  * @param endedMs no row was left of the first task that got to its end
  */
 private[lookahead] final case class PassTime(beganMs: Long, firstMs: Long, mostMs: Long, endedMs: Long) {
@@ -23,7 +23,7 @@ private[lookahead] final case class PassTime(beganMs: Long, firstMs: Long, mostM
 
 private[lookahead] object PassTime {
 
-  /** Of one task, whose rows came evenly from the first to the last. */
+  /** Of one task, whose rows are taken to come evenly: each would cost a look at the clock. */
   def ofTask(beganMs: Long, firstMs: Long, endedMs: Long): PassTime =
     PassTime(beganMs, firstMs, endedMs - (endedMs - firstMs) / 100, endedMs)
 }

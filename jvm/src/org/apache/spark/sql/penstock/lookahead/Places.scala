@@ -38,6 +38,8 @@ private[lookahead] final case class Places(
 private[lookahead] object Places {
   import Candidate.{A, B, C, D}
 
+  private val LogOnly = "only a stream of Penstock's log is read ahead"
+
   /** Rows that wait in the log are of a later batch, by whose watermark some of them are late. */
   def of(read: StateRead): Places = {
     val places = ofBatch(read)
@@ -67,7 +69,8 @@ private[lookahead] object Places {
     val steps = descent(Place(shuffle.child, divided))
     val bottomNode = steps.last.node
     val end =
-      if (bottomNode.children.isEmpty) None
+      if (isLog(bottomNode)) None
+      else if (bottomNode.children.isEmpty) Some(s"what waits behind ${bottomNode.nodeName} is not known: $LogOnly")
       else CarriedKey.below(bottomNode, steps.last.keys).left.toOption
     val kept = untilDropped(steps)
     val isPartlyAggregated = kept.init.exists(_.node.isInstanceOf[BaseAggregateExec])
