@@ -2,6 +2,9 @@ package org.apache.spark.sql.penstock
 
 import java.util.concurrent.locks.{Condition, ReentrantLock}
 
+import org.apache.spark.sql.execution.streaming.Sink
+import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
+import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink
 import org.apache.spark.sql.execution.streaming.state.RocksDB
 import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks}
 
@@ -49,6 +52,22 @@ object SparkMemberCases extends Cases {
     equal("it deletes", RunningQuery.isCleaning(new Files(Some("delete")), cleanerOf), true)
     equal("it does not", RunningQuery.isCleaning(new Files(None), cleanerOf), false)
     equal("nobody knows", RunningQuery.isCleaning(new Files(None), moved), true)
+  }
+
+  /** A sink that Spark hands a whole batch to. */
+  abstract class WholeBatches extends Sink
+
+  check("a_file_sink_whose_log_cannot_be_seen_is_taken_to_skip_and_others_are_as_before", once) { _ =>
+    val moved = new SparkField[FileStreamSink, AnyRef](
+      classOf[FileStreamSink], "moved", classOf[AnyRef])
+    for ((log, mayFilesSkip) <- Seq(SparkMembers.FileSinkLog -> false, moved -> true)) {
+      equal("files", RunningQuery.maySkip(classOf[FileStreamSink], log), mayFilesSkip)
+      equal("foreachBatch", RunningQuery.maySkip(classOf[ForeachBatchSink[_]], log), false)
+      equal("another sink", RunningQuery.maySkip(classOf[WholeBatches], log), true)
+      equal("no such sink", RunningQuery.maySkip(classOf[String], log), false)
+    }
+    holds("no session is refused for it")(!SparkMembers.needed.contains(SparkMembers.FileSinkLog))
+    holds("it is named where it is missing")(SparkMembers.optional.exists(_._1 == SparkMembers.FileSinkLog))
   }
 
   check("what_a_query_can_do_without_is_named_where_it_is_missing_and_nothing_is_refused", once) { _ =>

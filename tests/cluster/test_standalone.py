@@ -51,15 +51,24 @@ def test_both_queries_run_on_two_workers(
         server,
         tmp_path / "job",
         master=cluster.url,
-        args={"conf": CONF, "available_now": True, "rows_per_batch": 1000},
+        args={
+            "conf": {**CONF, "spark.broadcast.compress": "false"},
+            "available_now": True,
+            "rows_per_batch": 1000,
+            "reports_configuration": True,
+        },
     )
     assert driver.wait(START_S) == 0, driver.said()[-4000:]
     queries = driver.status()["queries"]
     assert isinstance(queries, dict)
     ids = {name: status["id"] for name, status in queries.items()}
     assert check(server.client(), ids) == {"totals": 3000, "copies": 3000}
-    # What every task is sent of Hadoop's configuration is without them, on a cluster too.
-    assert driver.status()["noted_sources"] == 0
+    # Executors are sent Hadoop's configuration without the notes of where its properties are from:
+    # twice a batch, for reading the state of `totals` and for writing it.
+    configuration = driver.status()["configuration"]
+    assert isinstance(configuration, dict)
+    assert configuration["noted_sources"] == 0
+    assert 0 < configuration["broadcast_max"] < 2 * configuration["bytes_with_notes"] * 3 / 4
 
 
 def test_hints_reach_the_state_of_another_executor(

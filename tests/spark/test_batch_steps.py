@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from statistics import median
 
@@ -13,6 +14,7 @@ from penstock.client import Client
 from support.servers.processes import wait_until
 
 BATCHES = 12
+BROADCAST_BYTES = 1_000_000
 
 
 def test_the_steps_of_a_stateful_query_add_up_batch_by_batch(
@@ -49,7 +51,8 @@ def test_the_steps_of_a_stateful_query_add_up_batch_by_batch(
         assert ledger.explained > 0.8
         assert ledger.counters["tasks"] == 4
         assert ledger.wall_ms["tasks"] > 0
-        assert ledger.counters["broadcast bytes"] > 1_000
+        # The tasks of two stages, and Hadoop's configuration for their stores.
+        assert 2_000 < ledger.counters["task bytes"] < ledger.counters["broadcast bytes"] - 1_000
     # Some take less than a millisecond, in which Spark stamps them.
     for step in ("hand over", "report"):
         assert sum(ledger.task_ms[step] for ledger in ledgers) > 0
@@ -59,6 +62,30 @@ def test_the_steps_of_a_stateful_query_add_up_batch_by_batch(
     assert last.counters["requests"] >= 4
     assert last.counters["request ms"] > 0
     wait_until("the end of the query", lambda: penstock.batch_steps(query) == [])
+
+
+def test_what_is_broadcast_counts_when_it_is_put_and_not_when_it_goes(
+    spark: SparkSession, fresh: Callable[[str], str], client: Client, checkpoint: str
+) -> None:
+    numbers, copies = fresh("numbers"), fresh("copies")
+    client.create(numbers, "n bigint")
+    rows = spark.readStream.format("penstock").load(numbers)
+    writer = rows.writeStream.format("penstock").option("checkpointLocation", checkpoint)
+    query = writer.start(copies)
+    try:
+        query.processAllAvailable()
+        put = spark.sparkContext.broadcast(os.urandom(BROADCAST_BYTES))
+        client.append(numbers, [{"n": 1}])
+        query.processAllAvailable()
+        put.destroy(blocking=True)
+        client.append(numbers, [{"n": 2}])
+        query.processAllAvailable()
+        wait_until("three ledgers", lambda: len(penstock.batch_steps(query)) >= 3)
+        ledgers = [ledger for ledger in penstock.batch_steps(query) if ledger.rows]
+    finally:
+        query.stop()
+    before, after = (ledger.counters["broadcast bytes"] for ledger in ledgers)
+    assert before > BROADCAST_BYTES > after > 0
 
 
 def requests_per_batch(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from penstock.client.address import read_server_file
 from support.servers.processes import ServerProcess
+from support.spark.class_archive import DRIVERS
 
 JOB = """
 import json, os, sys
@@ -47,7 +51,10 @@ if sys.argv[2] == "stop":
 
 
 def run(folder: Path, how: str) -> tuple[dict[str, object], str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_", "PYSPARK_"))}
+    # Options that tests start drivers with name a collector, so that the session would not.
+    left_out = ("PENSTOCK_", "PYSPARK_", DRIVERS)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
+    kept["JAVA_TOOL_OPTIONS"] = f"-Xlog:gc,gc+init:file={folder}/collections-%p.log"
     done = subprocess.run(
         [sys.executable, "-c", JOB, str(folder / "data"), how],
         cwd=folder,
@@ -77,6 +84,17 @@ def test_a_session_brings_its_server_and_takes_it_along_when_it_stops(tmp_path: 
     assert "STOPPED False" in said
     assert isinstance(server, int)
     assert read_server_file(tmp_path / "data") is None
+
+
+def test_a_session_has_room_for_old_objects_and_classes_from_the_start(tmp_path: Path) -> None:
+    run(tmp_path, "forget")
+    # There is one of Java's launcher too.
+    logs = [log.read_text() for log in tmp_path.glob("collections-*.log")]
+    (collections,) = [log for log in logs if "Using Parallel" in log]
+    capacities = re.findall(r"Heap (?:Initial|Max) Capacity: (\d+)([MG])", collections)
+    first, most = (int(number) << (30 if unit == "G" else 20) for number, unit in capacities)
+    assert first > 0.9 * min(most, psutil.virtual_memory().total / 4)
+    assert "Metadata GC Threshold" not in collections
 
 
 def test_a_program_that_forgets_to_stop_leaves_no_server_behind(tmp_path: Path) -> None:

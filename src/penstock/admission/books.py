@@ -126,7 +126,8 @@ class Books:
                 return kept
         raise BadCall(
             f"admission knows no query '{query}': it has asked this server for no batch with a "
-            "deadline or a policy since the server started; see 'penstock query list'",
+            "deadline or a policy since the server started; see 'penstock query list'. How a query "
+            "without these was planned its own driver tells: penstock.plan_notes(query)",
             code="unknown_query",
             status=404,
         )

@@ -43,7 +43,8 @@ def explain(
     that a batch takes, and the shortest deadline that can hold at the present rate. If its batches
     are planned: path, device and reason for each operation, and what was expected and measured,
     summed over the tasks of a batch. How the plug-in planned each stateful operator, or why it
-    left it to Spark, is below the decisions.
+    left it to Spark, is below the decisions. A query without a deadline or a policy does not ask
+    the server, so that only penstock.plan_notes(query) in its own driver has these notes.
 
     \b
     Example: penstock explain hot_items

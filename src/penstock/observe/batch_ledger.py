@@ -140,6 +140,7 @@ class BatchSteps(msgspec.Struct, frozen=True):
     the driver is in the JVM of its tasks. Not measured, but left over: `launch`, of what is around
     the run, and `unmeasured`, of the run."""
     counters: dict[str, float]
+    """`task bytes`: of `broadcast bytes` the tasks of its stages, as Spark serialises them."""
     unmeasured_ms: float
     """What no timer covers of `trigger_ms`: `other`, and of `tasks` the share that is left in
     them."""
@@ -168,6 +169,7 @@ def ledger(record: BatchRecord) -> BatchSteps:
         "requests": record.counters.get("requests", 0),
         "request ms": record.counters.get("request ns", 0) / NS_IN_MS,
         "broadcast bytes": record.counters.get("broadcast bytes", 0),
+        "task bytes": record.counters.get("task bytes", 0),
         **{name: _metric_sum(record.tasks, name) for name in SCANS},
     }
     wall_ms, task_ms = _wall_ms(record, trigger_ms), _task_ms(record)

@@ -357,10 +357,11 @@ def test_names_of_recovery() -> None:
     assert recovery_names() == {
         *joined(("spark", "penstock"), {*killed, "executor"}, ("ms",)),
         *joined(("penstock-log",), killed, ("ms",)),
-        *joined(("penstock-bare",), {"driver.cold", "driver.warm"}, ("ms",)),
+        *joined(("spark-archive", "penstock-bare"), {"driver.cold", "driver.warm"}, ("ms",)),
         *joined(("driver", "executor", "server"), ("ms_p50",)),
         "headline.vs_spark",
         "headline.vs_spark_warm",
+        "headline.vs_spark_archive",
         "headline.archive_gives",
         "headline.answers_wrong",
         "headline.runs_failed",

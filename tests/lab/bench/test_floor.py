@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -23,9 +22,10 @@ from penstock_lab.experiment.worker import Job, ask
 from penstock_lab.measure import log_floor, micro_batches
 from penstock_lab.measure.mechanisms import MECHANISMS, OF_A_QUERY, session_conf_without
 from penstock_lab.suites import floor
-from penstock_lab.suites.floor.cells import FULL, Size, plan_of
+from penstock_lab.suites.floor.cells import FULL, QUERIES, Size, plan_of
 from penstock_lab.suites.floor.figures import figures, phases
 from support.bench_records import ablated_run, floor_runs
+from support.sources import ROOT
 
 
 def test_what_is_added_is_compared_within_each_repeat() -> None:
@@ -94,7 +94,7 @@ def test_runs_without_a_mechanism_take_turns_and_share_a_process_where_they_can(
 
     monkeypatch.setattr(worker, "ask", answer)
     without = ("panes", "switches", "inline")
-    size = msgspec.structs.replace(plan_of(queries=("lr_join",), without=without), repeats=2)
+    size = plan_of(queries=("lr_join",), without=without, repeats=2)
     steps_told: list[str] = []
     Trial(floor.SUITE, size, tmp_path, steps_told.append).execute()
     assert asked == [
@@ -104,6 +104,22 @@ def test_runs_without_a_mechanism_take_turns_and_share_a_process_where_they_can(
         ("lr_join", "panes", "inline", "penstock"),
     ]
     assert len(steps_told) == size.steps == 4
+
+
+def test_repeats_are_as_many_as_asked_for_or_those_of_the_size() -> None:
+    assert plan_of(quick=True).repeats == 3
+    assert plan_of().repeats == 5
+    assert plan_of(quick=True, repeats=1).repeats == 1
+
+
+def test_the_page_s_command_has_every_query_and_each_mechanism_in_one_repeat() -> None:
+    page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8").replace("\\\n", "")
+    (line,) = [line for line in page.splitlines() if "bench floor" in line and "ledgers" in line]
+    words = line.split()
+    asked = [(word, words[place + 1]) for place, word in enumerate(words[:-1])]
+    assert {name for flag, name in asked if flag == "--query"} == set(QUERIES)
+    assert {name for flag, name in asked if flag == "--without"} == set(MECHANISMS)
+    assert ("--repeats", "1") in asked
 
 
 def test_each_switch_is_left_out_alone_and_in_a_process_of_its_own_where_spark_needs_one() -> None:

@@ -18,9 +18,23 @@ from penstock_lab.experiment.run import run
 from penstock_lab.experiment.suite import Suite
 from penstock_lab.measure.recoveries import EXECUTOR, Recovered, RecoverySystem
 from penstock_lab.suites import recovery
-from penstock_lab.suites.recovery.cells import BARE, IN_LOG, OURS, SPARK, Plan, plan_of
+from penstock_lab.suites.recovery.cells import (
+    BARE,
+    IN_LOG,
+    OURS,
+    SPARK,
+    SPARK_ARCHIVE,
+    Plan,
+    plan_of,
+)
 
-TIMES = {SPARK: 9_000.0, OURS: 6_000.0, IN_LOG: 7_000.0, BARE: 8_000.0}
+TIMES = {
+    SPARK: 9_000.0,
+    SPARK_ARCHIVE: 5_000.0,
+    OURS: 6_000.0,
+    IN_LOG: 7_000.0,
+    BARE: 8_000.0,
+}
 PLAN = plan_of(quick=True)
 
 
@@ -74,17 +88,18 @@ def reported(suite: Suite[Plan, Recovered], folder: Path) -> tuple[bool, dict[st
 def test_systems_take_turns_and_the_cluster_comes_last_in_a_repeat(tmp_path: Path) -> None:
     order: list[str] = []
     reported(suite_with(order), tmp_path)
-    assert order[:7] == [
+    assert order[:8] == [
         "archive",
         "0 spark driver.cold",
+        "0 spark-archive driver.cold",
         "0 penstock driver.cold",
         "0 penstock-log driver.cold",
         "0 penstock-bare driver.cold",
         "0 spark executor",
         "0 penstock executor",
     ]
-    assert order[7] == "1 penstock driver.cold", "who goes first changes"
-    assert len(order) == 1 + 6 * PLAN.repeats
+    assert order[8] == "1 spark-archive driver.cold", "who goes first changes"
+    assert len(order) == 1 + 7 * PLAN.repeats
 
 
 def test_figures_have_the_names_that_scripts_read(tmp_path: Path) -> None:
@@ -93,6 +108,7 @@ def test_figures_have_the_names_that_scripts_read(tmp_path: Path) -> None:
     assert figures["driver.ms_p50"] == figures["server.ms_p50"] == 6_001
     assert figures["executor.ms_p50"] == 6_001
     assert figures["headline.vs_spark"] == round(9_001 / 6_001, 3)
+    assert figures["headline.vs_spark_archive"] == round(5_001 / 6_001, 3)
     assert figures["penstock-log.driver.warm.ms"] == 7_001
     assert figures["headline.archive_gives"] == round(8_001 / 6_001, 3)
     assert "penstock-bare.server.ms" not in figures, "it starts as ours does"
@@ -115,6 +131,26 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert figures["headline.runs_failed"] == 2 * PLAN.repeats
     assert "headline.vs_spark" not in figures
     assert "no marker came" in shown
+
+
+def test_who_has_an_archive_and_who_has_not_differ_in_nothing_else() -> None:
+    systems = recovery.cells.SYSTEMS
+    for bare, given in ((SPARK, SPARK_ARCHIVE), (BARE, OURS)):
+        alike = msgspec.structs.replace(
+            systems[given],
+            name=bare,
+            words=systems[bare].words,
+            has_archive=False,
+            filled_as=systems[bare].filled_as,
+        )
+        assert alike == systems[bare]
+        assert systems[given].has_archive
+        assert PLAN.fill_of(bare) == PLAN.fill_of(given)
+
+
+def test_executors_are_killed_with_snapshots_in_the_log_too_in_full() -> None:
+    assert PLAN.clustered == (SPARK, OURS)
+    assert plan_of().clustered == (SPARK, OURS, IN_LOG)
 
 
 def test_a_kill_alone_can_be_asked_for() -> None:

@@ -136,8 +136,8 @@ class DriverProcess:
             "status": str(self.status_file),
             **given,
         }
-        tests = str(TESTS)
-        environment = {**os.environ, "PYTHONPATH": tests}
+        paths = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": paths}
         self._stopped = folder / "stopped"
         # Those of an earlier driver stand nowhere any more.
         shutil.rmtree(self._stopped, ignore_errors=True)

@@ -42,11 +42,14 @@ def main(job: dict[str, Any]) -> int:
     names = job.get("queries", ["totals", "copies"])
     queries = [start(spark, name, job) for name in names]
     status = Path(job["status"])
+    configuration: dict[str, float] = {}
     while True:
         # Asked first: a query that ends in between is then looked at once more.
         is_active = any(q.isActive for q in queries)
         failed = next((q for q in queries if q.exception() is not None), None)
-        report(status, queries, failed, hints_of(spark, queries), noted_sources(spark))
+        if job.get("reports_configuration"):
+            configuration = configuration_of(spark, queries, configuration.get("broadcast_max", 0))
+        report(status, queries, failed, hints_of(spark, queries), configuration)
         if failed is not None:
             return 3
         if not is_active:
@@ -136,11 +139,25 @@ def hints_of(spark: SparkSession, queries: list[StreamingQuery]) -> dict[str, in
     }
 
 
-def noted_sources(spark: SparkSession) -> int:
-    """Properties of the Hadoop configuration with a note of the file that they came from."""
+def configuration_of(
+    spark: SparkSession, queries: list[StreamingQuery], broadcast_max: float
+) -> dict[str, float]:
+    """Properties of the Hadoop configuration with a note of the file that they came from; the size
+    of one with all notes; and the most bytes that a batch broadcasts beside its tasks, which are
+    those of configurations."""
     jvm: Any = spark._jvm
-    noted = jvm.org.apache.spark.sql.penstock.SparkMembers.ConfigurationSources()
-    return int(noted.of(spark._jsc.hadoopConfiguration()).size())
+    sources = jvm.org.apache.spark.sql.penstock.SparkMembers.ConfigurationSources()
+    noted = jvm.org.apache.hadoop.conf.Configuration()
+    noted.size()
+    buffer = jvm.java.io.ByteArrayOutputStream()
+    noted.write(jvm.java.io.DataOutputStream(buffer))
+    counted = [ledger.counters for query in queries for ledger in penstock.batch_steps(query)]
+    beside_tasks = [each["broadcast bytes"] - each["task bytes"] for each in counted]
+    return {
+        "noted_sources": sources.of(spark._jsc.hadoopConfiguration()).size(),
+        "bytes_with_notes": buffer.size(),
+        "broadcast_max": max([broadcast_max, *beside_tasks]),
+    }
 
 
 def report(
@@ -148,14 +165,14 @@ def report(
     queries: list[StreamingQuery],
     failed: StreamingQuery | None,
     hints: dict[str, int],
-    sources: int,
+    configuration: dict[str, float],
 ) -> None:
     said = {
         "pid": os.getpid(),
         "queries": {str(q.name): {"id": str(q.id), "batch": last_batch(q)} for q in queries},
         "error": None if failed is None else str(failed.exception()),
         "hints": hints,
-        "noted_sources": sources,
+        "configuration": configuration,
     }
     fresh = status.with_suffix(".new")
     fresh.write_text(json.dumps(said))

@@ -42,7 +42,8 @@ RECORD = {
                      "time to remove": 6, "time to commit changes": 4}},
     ],
     "counters": {"compile ns": 1_500_000, "compilations": 2, "gc ms": 2, "requests": 9,
-                 "request ns": 20_000_000, "broadcast bytes": 40_000, "append ns": 4_500_000,
+                 "request ns": 20_000_000, "broadcast bytes": 40_000, "task bytes": 30_000,
+                 "append ns": 4_500_000,
                  "sink open ns": 5_000_000, "sink rows ns": 25_000_000},
 }  # fmt: skip
 
@@ -159,6 +160,7 @@ def test_counters_are_those_of_the_jvm_and_the_scans_those_of_the_tasks() -> Non
         "requests": 9,
         "request ms": 20,
         "broadcast bytes": 40_000,
+        "task bytes": 30_000,
         "eviction scans": 1,
         "eviction scans skipped": 3,
     }

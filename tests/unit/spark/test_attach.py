@@ -208,6 +208,8 @@ def test_one_setting_leaves_all_of_them_to_spark() -> None:
     [
         ({}, {}, set()),
         ({"JAVA_TOOL_OPTIONS": "-Dx=1 -XX:+UseG1GC"}, {}, {COLLECTOR_KEY}),
+        ({"JDK_JAVA_OPTIONS": "-XX:MaxMetaspaceSize=200m"}, {}, {COLLECTOR_KEY}),
+        ({"JDK_JAVA_OPTIONS": "-XX:InitialRAMPercentage=50"}, {}, {COLLECTOR_KEY}),
         ({"_JAVA_OPTIONS": "-Xmx2g"}, {}, {HEAP_KEY}),
         ({"SPARK_DRIVER_MEMORY": "2g"}, {}, {HEAP_KEY}),
         ({}, {"spark.driver.defaultJavaOptions": "-XX:+UseZGC"}, {COLLECTOR_KEY}),

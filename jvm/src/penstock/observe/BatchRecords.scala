@@ -39,7 +39,7 @@ final class BatchRecords(requests: RequestTotals, stamps: TaskStamps) extends Sp
   private val executions = mutable.Map.empty[Long, Batch]
   private var counted = Counters.now(requests)
   private val shuffleBytesByRun = mutable.Map.empty[String, Long].withDefaultValue(0L)
-  private var broadcastBytes = 0L
+  private val broadcasts = new BroadcastBytes
 
   override def onJobStart(started: SparkListenerJobStart): Unit = synchronized {
     batchOf(started.properties).foreach { batch =>
@@ -58,8 +58,15 @@ final class BatchRecords(requests: RequestTotals, stamps: TaskStamps) extends Sp
     }
   }
 
+  override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
+    synchronized(broadcasts.submitted(submitted.stageInfo.stageId))
+
+  override def onTaskStart(started: SparkListenerTaskStart): Unit =
+    synchronized(broadcasts.launched(started.stageId))
+
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = synchronized {
     val stage = completed.stageInfo
+    broadcasts.launched(stage.stageId)
     for {
       batch <- stages.get(stage.stageId)
       submittedMs <- stage.submissionTime
@@ -79,12 +86,17 @@ final class BatchRecords(requests: RequestTotals, stamps: TaskStamps) extends Sp
     }
   }
 
-  /** Only whole pieces count: what a batch broadcasts is put once as it is, and once in pieces. */
+  /**
+   * Only pieces that the driver puts count: what a batch broadcasts is put once as it is, and once in
+   * pieces, and executors tell of those that they have fetched. A piece that is removed is told of
+   * with its size too.
+   */
   override def onBlockUpdated(updated: SparkListenerBlockUpdated): Unit = {
     val info = updated.blockUpdatedInfo
+    val isPut = info.storageLevel.isValid && info.blockManagerId.isDriver
     info.blockId match {
-      case BroadcastBlockId(_, piece) if piece.startsWith("piece") =>
-        synchronized { broadcastBytes += info.memSize + info.diskSize }
+      case BroadcastBlockId(_, piece) if isPut && piece.startsWith("piece") =>
+        synchronized(broadcasts.put(info.memSize + info.diskSize))
       case _ =>
     }
   }
@@ -95,9 +107,8 @@ final class BatchRecords(requests: RequestTotals, stamps: TaskStamps) extends Sp
       val batch = batchAt(progress.id.toString, progress.batchId)
       val now = Counters.now(requests)
       batch.progress = Some(progress.json)
-      batch.counters = now.since(counted) :+ ("broadcast bytes" -> broadcastBytes)
+      batch.counters = now.since(counted) ++ broadcasts.take()
       counted = now
-      broadcastBytes = 0
     }
     case began: SparkListenerSQLExecutionStart => synchronized {
       executionsMs(began.executionId) = began.time

@@ -57,7 +57,11 @@ FULL = Size(repeats=5)
 
 
 def plan_of(
-    *, quick: bool = False, queries: tuple[str, ...] = (), without: tuple[str, ...] = ()
+    *,
+    quick: bool = False,
+    queries: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
+    repeats: int | None = None,
 ) -> Size:
     unknown = [name for name in queries if name not in QUERIES]
     if unknown:
@@ -65,8 +69,10 @@ def plan_of(
             f"there is no query {', '.join(unknown)} here; there is {', '.join(QUERIES)}",
             code="unknown_query",
         )
+    size = QUICK if quick else FULL
     return msgspec.structs.replace(
-        QUICK if quick else FULL,
+        size,
+        repeats=repeats or size.repeats,
         queries=tuple(name for name in QUERIES if name in (queries or (FLOOR,))),
         without=named(without),
     )

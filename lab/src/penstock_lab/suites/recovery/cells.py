@@ -19,10 +19,18 @@ from penstock_lab.measure.recoveries import (
 
 QUERY = "q18"
 SPARK, OURS, IN_LOG, BARE = "spark", "penstock", "penstock-log", "penstock-bare"
+SPARK_ARCHIVE = "spark-archive"
 SYSTEMS = {
     system.name: system
     for system in (
         RecoverySystem(SPARK, "tuned", "Spark's own commit, over the same log"),
+        RecoverySystem(
+            SPARK_ARCHIVE,
+            "tuned",
+            "the same, drivers with that archive",
+            has_archive=True,
+            filled_as=SPARK,
+        ),
         RecoverySystem(
             OURS,
             "penstock",
@@ -60,6 +68,8 @@ class Plan(msgspec.Struct, frozen=True):
     batches_between: int = 12
     auctions: int = 60_000
     fill_events: int = 200_000
+    on_cluster: tuple[str, ...] = (SPARK, OURS, IN_LOG)
+    """Systems whose executors are killed: how a driver starts makes no difference to these."""
 
     @property
     def local_kills(self) -> tuple[str, ...]:
@@ -67,9 +77,9 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def clustered(self) -> tuple[str, ...]:
-        """Systems on a cluster: snapshots and how a driver starts make no difference there."""
+        """Systems of this plan on a cluster."""
         names = self.systems if EXECUTOR in self.kills else ()
-        return tuple(name for name in names if name not in (IN_LOG, BARE))
+        return tuple(name for name in names if name in self.on_cluster)
 
     @property
     def filled(self) -> tuple[str, ...]:
@@ -107,7 +117,10 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan_of(*, quick: bool = False, kills: Sequence[str] = ()) -> Plan:
     """The plan of a command line."""
-    return Plan(tuple(SYSTEMS), tuple(kills) or KILLS, repeats=3 if quick else 10)
+    asked = tuple(kills) or KILLS
+    if quick:
+        return Plan(tuple(SYSTEMS), asked, repeats=3, on_cluster=(SPARK, OURS))
+    return Plan(tuple(SYSTEMS), asked, repeats=10)
 
 
 def settings(plan: Plan) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from penstock_lab.measure.recoveries import (
     SERVER,
     Recovered,
 )
-from penstock_lab.suites.recovery.cells import BARE, OURS, SPARK, WORDS, Plan
+from penstock_lab.suites.recovery.cells import BARE, OURS, SPARK, SPARK_ARCHIVE, WORDS, Plan
 
 VS_SPARK_GOAL = 1.5
 
@@ -31,6 +31,7 @@ def figures(plan: Plan, records: Sequence[Recovered]) -> list[Figure]:
     return [
         *made,
         *_ratio("headline.vs_spark", counted, DRIVER_COLD, SPARK, Goal("at least", VS_SPARK_GOAL)),
+        *_ratio("headline.vs_spark_archive", counted, DRIVER_COLD, SPARK_ARCHIVE),
         *_ratio("headline.vs_spark_warm", counted, DRIVER_WARM, SPARK),
         *_ratio("headline.archive_gives", counted, DRIVER_COLD, BARE),
         Figure(

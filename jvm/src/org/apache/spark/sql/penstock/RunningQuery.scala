@@ -71,10 +71,13 @@ object RunningQuery {
    * run again. One that Spark hands a whole batch to may, as Delta's does. Spark's own two do not:
    * SinkLog sees to the file sink, and a function for foreachBatch must compute its batch.
    */
-  def skippingSink(query: String): Option[String] = execution(query).map(_.sink).collect {
-    case sink: Sink if !sink.isInstanceOf[FileStreamSink] && !sink.isInstanceOf[ForeachBatchSink[_]] =>
-      sink.getClass.getName
-  }
+  def skippingSink(query: String): Option[String] =
+    execution(query).map(_.sink.getClass).filter(maySkip(_, SparkMembers.FileSinkLog)).map(_.getName)
+
+  /** SinkLog can see to a file sink only where this version of Spark has the field. */
+  private[penstock] def maySkip(sink: Class[_], logOf: SparkField[_, _]): Boolean =
+    if (classOf[FileStreamSink].isAssignableFrom(sink)) !logOf.isThere
+    else classOf[Sink].isAssignableFrom(sink) && !classOf[ForeachBatchSink[_]].isAssignableFrom(sink)
 
   /**
    * Whether a source of the query may delete what a batch has read once it is told that the batch
@@ -161,11 +164,11 @@ object RunningQuery {
   /** The key under which tasks find the run they belong to in their Hadoop configuration. */
   val RunIdKey: String = StreamExecution.RUN_ID_KEY
 
-  /** Where the file sink of a query keeps its log. */
+  /** Where the file sink of a query keeps its log, if this version of Spark tells. */
   def sinkLogOf(query: String): Option[Path] =
-    execution(query).map(_.sink).collect { case sink: FileStreamSink =>
-      SparkMembers.FileSinkLog.of(sink).metadataPath
-    }
+    execution(query).map(_.sink).collect { case sink: FileStreamSink => sink }
+      .flatMap(SparkMembers.FileSinkLog.ifAny)
+      .map(_.metadataPath)
 
   private[penstock] val KafkaSource = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 

@@ -29,7 +29,10 @@ import penstock.{BadCall, Version}
  */
 object SparkMembers extends Logging {
 
-  /** Where a file sink keeps its log: nothing else tells. */
+  /**
+   * Where a file sink keeps its log: nothing else tells. Where it is missing, such a sink is taken to
+   * skip a batch that it has.
+   */
   val FileSinkLog = new SparkField[FileStreamSink, FileStreamSinkLog](
     classOf[FileStreamSink], "fileLog", classOf[FileStreamSinkLog])
 
@@ -107,11 +110,12 @@ object SparkMembers extends Logging {
     new SparkField[A, Option[Expression]](owner, name, classOf[Option[_]])
 
   /** Those without which an answer or a recovery could be wrong. */
-  private val needed: Seq[SparkMember] = Seq(
-    FileSinkLog, NativeStore, SnapshotForced, LastSnapshotVersion)
+  private[penstock] val needed: Seq[SparkMember] =
+    Seq(NativeStore, SnapshotForced, LastSnapshotVersion)
 
   /** Those that a query can do without, with what is lost where they are missing. */
-  private val optional: Seq[(SparkMember, String)] = Seq(
+  private[penstock] val optional: Seq[(SparkMember, String)] = Seq(
+    FileSinkLog -> Skipping,
     FileCleaner -> "a query that reads files commits each batch before it cuts the next",
     ListedFiles -> Unlisted, FilesAvailableNow -> Unlisted,
     ProgressLock -> Unheld, ProgressCondition -> Unheld,
@@ -120,6 +124,9 @@ object SparkMembers extends Logging {
     StoreReadOptions -> "look-ups for eviction go through RocksDB's cache",
     SaveLate -> Recompiled, SaveEvicted -> Recompiled, DeduplicateLate -> Recompiled,
     JoinEvicted -> Recompiled)
+
+  private def Skipping = "a query with state and a file sink keeps its state in checkpoint format 1, " +
+    "and is refused from a checkpoint that was begun with format 2"
 
   private def Unheld = "data are never withheld from a batch, not even for a deadline"
 
