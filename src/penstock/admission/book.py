@@ -122,7 +122,7 @@ class QueryBook:
     def is_overtaken_by(self, other: QueryBook) -> bool:
         """Whether the batch that `other` has just cut takes cores from the one that this query
         waits to cut: a reason to decide again unless it was reckoned with."""
-        due_at_ms = self.planned.deadline_at_ms if self.planned is not None else None
+        due_at_ms = None if self.planned is None else self.planned.deadline_at_ms
         return due_at_ms is not None and takes_cores(self.schedule, other.for_others(), due_at_ms)
 
     def for_others(self) -> OtherQuery:

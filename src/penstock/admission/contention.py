@@ -42,9 +42,9 @@ def waiting_ms(
 
 
 def takes_cores(schedule: str | None, other: OtherQuery, due_at_ms: float) -> bool:
-    """Whether the open batch of another query takes cores from one that is cut later and due then:
-    by coming before it or by sharing them, whatever their deadlines but in the order of these."""
-    if schedule in SHARING or schedule in OLDEST_FIRST:
+    """Whether the open batch of another query takes cores from one that is planned and due then: by
+    sharing them, whatever their deadlines, or by an earlier one."""
+    if schedule in SHARING:
         return other.is_open
     return other.open_deadline_at_ms is not None and other.open_deadline_at_ms < due_at_ms
 
@@ -87,7 +87,7 @@ def _before_ms(
 ) -> float:
     """The time until all that comes before a batch has had the cores: every open batch where the
     oldest goes first, else those that are due earlier, and of a later one at most a task that runs
-    already; and batches that are planned, for before it or with an earlier deadline."""
+    already; and batches that are planned with an earlier deadline."""
     before_ms = task_ms = 0.0
     own_due_ms = _due_ms(own.due_at_ms)
     for other in load.others:
@@ -97,13 +97,7 @@ def _before_ms(
                 before_ms += left_ms
             else:
                 task_ms = max(task_ms, min(other.open_task_ms, left_ms))
-        if schedule in OLDEST_FIRST:
-            is_planned_before = _is_planned_beside(other, own, now_ms)
-        else:
-            is_planned_before = other.is_planned(now_ms) and (
-                _due_ms(other.planned_deadline_at_ms) < own_due_ms
-            )
-        if is_planned_before:
+        if other.is_planned(now_ms) and _due_ms(other.planned_deadline_at_ms) < own_due_ms:
             before_ms += other.planned_core_ms
     return before_ms / max(cores, 1) + task_ms
 
