@@ -219,7 +219,7 @@ def test_a_calibration_of_another_machine_is_said_and_not_used(
 
 def test_without_a_gpu_explain_says_what_one_would_change() -> None:
     planner = DevicePlanner(NoCalibrations())
-    pipeline = pipeline_of("filter", "sort", machines=(CPU_MACHINE,))
+    pipeline = pipeline_of("filter", "sort", machines=(CPU_MACHINE,), gpu_workers=2)
     for cut in range(1, 5):
         planner.plan("q", pipeline, batch_of(cut, 4 * MB, 4 * MB))
     devices = planner.explain("q", 0.0)
