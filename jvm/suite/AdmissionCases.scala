@@ -43,9 +43,9 @@ object AdmissionCases extends Cases {
       1L -> (kafka + Amount.Nothing), 2L -> (files + Amount(Some(4), Some(30))),
       3L -> (files + kafka), 4L -> Amount.Unknown)
     read.foreach { case (batch, amount) => reports.ran(batch, Some(batch), isMarked = false, amount) }
-    val told = reports.next()
-    equal("rows", (1L to 4L).map(told(_).rows), Seq(3L, 2L, 3L, 4L))
-    equal("bytes", (1L to 4L).map(told(_).bytes), Seq(None, Some(100L), None, None))
+    val reported = reports.next()
+    equal("rows", (1L to 4L).map(reported(_).rows), Seq(3L, 2L, 3L, 4L))
+    equal("bytes", (1L to 4L).map(reported(_).bytes), Seq(None, Some(100L), None, None))
   }
 
   check("a_note_on_the_plan_is_told_once_and_again_when_it_has_changed", once) { _ =>

@@ -40,7 +40,7 @@ final class KafkaMicroBatchStream(userLimit: ReadLimit) extends MicroBatchStream
     val sizes = latest.ends.map { case (at, end) => at -> (end - from.getOrElse(at, 0L)) }.filter(_._2 > 0)
     val limits = limit match {
       case several: CompositeReadLimit => several.getReadLimits.toSeq
-      case one => Seq(one)
+      case single => Seq(single)
     }
     val least = limits.collectFirst { case min: ReadMinRows => min.minRows() }
     val most = limits.collectFirst { case max: ReadMaxRows => max.maxRows() }

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -26,7 +26,15 @@ from penstock_lab.measure.gpu_absence import gpu_absence
 from support.spark import window_runs
 from support.spark.plain_windows import NO_DATA
 from support.spark.python_workers import WorkerKiller
-from support.spark.window_rows import Commit, append, append_commit, commits, some_commits, sums
+from support.spark.window_rows import (
+    Commit,
+    append,
+    append_commit,
+    commits,
+    commits_with_empty_batches,
+    some_commits,
+    sums,
+)
 from support.spark.window_runs import DEVICES, ZONE, Compared
 
 EXAMPLES = 5
@@ -45,6 +53,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@example(made=commits_with_empty_batches(), mode="append", zone="UTC")
 @given(
     made=commits(),
     mode=st.sampled_from(["update", "append"]),

@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from penstock.client import Client
-from support.spark.window_rows import SUMS, Commit, append, commits, some_commits, sums
+from support.spark.window_rows import (
+    SUMS,
+    Commit,
+    append,
+    commits,
+    commits_with_empty_batches,
+    some_commits,
+    sums,
+)
 from support.spark.window_runs import SETTING, ZONE, Compared
 
 EXAMPLES = 4
@@ -30,6 +38,7 @@ def every_sum(rows: DataFrame) -> DataFrame:
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@example(made=commits_with_empty_batches(), mode="append", zone="UTC")
 @given(
     made=commits(),
     mode=st.sampled_from(["update", "append"]),

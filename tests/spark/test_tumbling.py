@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -30,6 +30,7 @@ from support.spark.window_rows import (
     append,
     append_commit,
     commits,
+    commits_with_empty_batches,
     some_commits,
     tumbling_sums,
 )
@@ -44,6 +45,7 @@ EXPAND = "spark.penstock.devices.expand"
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@example(made=commits_with_empty_batches(), mode="append", zone="UTC")
 @given(
     made=commits(),
     mode=st.sampled_from(["update", "append"]),

@@ -30,6 +30,7 @@ from penstock_lab.suites.devices.records import (
 )
 from support.bench_records import names_of, run_of
 
+CORES = 12
 LOW, HIGH = Cell("LR1T", "constant", 1_000), Cell("LR1T", "random", 200_000)
 
 
@@ -39,7 +40,7 @@ def no_absence() -> str | None:
 
 def asked(absence: Callable[[], str | None] = no_absence, **options: Any) -> Asked:
     """The plan of a command line on a machine of 16 cores, with a GPU unless told otherwise."""
-    return asked_of(**{"quick": True, "cores": 12, **options}, absence=absence)
+    return asked_of(**{"quick": True, "cores": CORES, **options}, absence=absence)
 
 
 def spark_run(
@@ -56,7 +57,9 @@ def spark_run(
     """A run of a mode at a cell whose latency does not rise unless it stalls."""
     run = run_of(cell.workload, mode, repeat, 2 * mean_ms, verdict)
     run = msgspec.structs.replace(run, rate=cell.rate, slope_ms_per_s=1.0)
-    planned = PlannedBatches(20, 1, {"gpu": 0.25, "panes": 0.75}, 250_000.0)
+    planned = PlannedBatches(
+        20, 1, {"gpu": 0.25, "panes": 0.75}, 250_000.0, fallbacks={"busy": 12, "full": 1}
+    )
     return SparkRecord(
         cell, run, kind, mean_ms, batch_ms, 20, 9_000.0, overhead, planned, ("devices: gpu: sort",)
     )

@@ -153,11 +153,12 @@ class TrueMachine:
         return ms * (5.0 if self.noise and self.luck.random() < OUTLIERS else 1.0)
 
 
-def true_lines(luck: random.Random) -> dict[str, Line]:
-    """The costs of some machine: those we ship, each part faster or slower by up to a factor 2."""
+def true_lines(luck: random.Random, lines: dict[str, Line] = DEFAULT_LINES) -> dict[str, Line]:
+    """The costs of some machine: those we ship, or others, each part faster or slower by up to a
+    factor 2."""
     return {
         part: Line(line.fixed * luck.uniform(0.5, 2.0), line.slope * luck.uniform(0.5, 2.0))
-        for part, line in DEFAULT_LINES.items()
+        for part, line in lines.items()
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from penstock.model.device_plans import ExplainedPlan, QueryDevices
+from penstock.model.device_plans import ExplainedOperation, ExplainedPlan, QueryDevices
 from penstock.model.plan_notes import PlanNoteBody
 
 PLAN_COLUMNS = ("ago", "part", "runs on", "expected", "measured", "reason")
@@ -55,11 +55,21 @@ def plan_rows(plans: Sequence[ExplainedPlan]) -> Iterator[tuple[str, ...]]:
             yield (
                 "",
                 f"  {operation.kind} {operation.text}".rstrip(),
-                operation.device,
+                _runs_on(operation),
                 _ms(operation.expected_ms),
                 _ms(operation.measured_ms),
                 operation.reason,
             )
+
+
+def _runs_on(operation: ExplainedOperation) -> str:
+    """The device of the plan, and how many tasks ran elsewhere, if any did."""
+    ran = operation.ran_tasks
+    elsewhere = sum(tasks for device, tasks in ran.items() if device != operation.device)
+    if not elsewhere:
+        return operation.device
+    others = "cpu" if operation.device == "gpu" else "gpu"
+    return f"{operation.device} ({others}: {elsewhere} of {sum(ran.values())} tasks)"
 
 
 def _ms(milliseconds: float | None) -> str:

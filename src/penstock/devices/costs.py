@@ -3,11 +3,7 @@ way. They begin with those of the machine and follow what its batches measure.""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import msgspec
 
 from penstock.devices.calibration import MachineCosts
 from penstock.devices.components import (
@@ -19,11 +15,11 @@ from penstock.devices.components import (
     operation_part,
     path_part,
 )
+from penstock.devices.stage_time import StageSize
 from penstock.fit.learned_line import LearnedLine
 from penstock.fit.line import Line
 from penstock.fit.quantile import RecentValues
 from penstock.model.device_plans import (
-    BatchToPlan,
     Device,
     OperationReport,
     PathName,
@@ -31,65 +27,9 @@ from penstock.model.device_plans import (
     PlanReport,
 )
 
-GPU_COPIES = 4
-"""The memory that a task needs on a GPU, in sizes of its input."""
 REFERENCE_BYTES = 256 << 10
 """The size at which the slowest of several kinds of machines is looked for."""
 SHARES_KEPT = 16
-
-
-class Ms(NamedTuple):
-    """A time of a stage: as a clock on the wall would have it, and summed over tasks."""
-
-    wall: float
-    summed: float
-
-    def plus(self, other: Ms) -> Ms:
-        return Ms(self.wall + other.wall, self.summed + other.summed)
-
-    def times(self, factor: float) -> Ms:
-        return Ms(factor * self.wall, factor * self.summed)
-
-
-NO_TIME = Ms(0.0, 0.0)
-
-
-class StageSize(msgspec.Struct, frozen=True):
-    """The stage below the shuffle in one batch: its tasks, and how many run at once. `gpu_parts` is
-    how often a task is split so that it fits into the memory of a GPU."""
-
-    tasks: int
-    bytes: int
-    largest_bytes: int
-    cores: int
-    gpu_lanes: int = 1
-    gpu_parts: int = 1
-
-    def time(self, line: Line, share: float = 1.0, device: Device = "cpu") -> Ms:
-        """The time of one part of the work, of which `share` of the batch's bytes goes in: as long
-        as its largest task, or as all of it takes on the cores or the GPUs there are."""
-        parts, lanes = (self.gpu_parts, self.gpu_lanes) if device == "gpu" else (1, self.cores)
-        fixed_ms = line.fixed * parts
-        summed_ms = self.tasks * fixed_ms + line.slope * share * self.bytes
-        longest_ms = fixed_ms + line.slope * share * self.largest_bytes
-        return Ms(max(longest_ms, summed_ms / max(min(lanes, self.tasks), 1)), summed_ms)
-
-
-def stage_size(pipeline: PipelineBody, batch: BatchToPlan) -> StageSize:
-    """The stage of a batch on the machines of its pipeline."""
-    sizes = batch.bytes_by_task or (0,)
-    gpus = sum(machine.gpus * machine.count for machine in pipeline.machines)
-    memories = [machine.gpu_bytes for machine in pipeline.machines if machine.gpu_bytes]
-    room = min(memories, default=None)
-    needed = GPU_COPIES * max(sizes) * pipeline.gpu_workers
-    return StageSize(
-        tasks=len(sizes),
-        bytes=sum(sizes),
-        largest_bytes=max(sizes),
-        cores=max(batch.cores, 1),
-        gpu_lanes=max(min(gpus * pipeline.gpu_workers, batch.cores), 1),
-        gpu_parts=1 if room is None else max(math.ceil(needed / room), 1),
-    )
 
 
 class QueryCosts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from penstock.devices.calibration import machine_of
@@ -11,6 +12,7 @@ from penstock.devices.mapping import gpu_absence
 from penstock.devices.query_planning import KeptPlan, QueryPlanning
 from penstock.fit.line import Line
 from penstock.model.device_plans import (
+    Device,
     ExplainedOperation,
     ExplainedPlan,
     KnownCost,
@@ -106,6 +108,7 @@ def _plan(kept: KeptPlan, now_ms: float) -> ExplainedPlan:
                 operation.reason,
                 operation.expected_ms,
                 measured_ms(index, plan.operations, steps),
+                ran_tasks(index, steps),
             )
             for index, operation in enumerate(plan.operations)
         ),
@@ -113,6 +116,15 @@ def _plan(kept: KeptPlan, now_ms: float) -> ExplainedPlan:
         measured_ms=None if ran is None else ran.stage_ms,
         ran_path=None if ran is None else ran.path,
     )
+
+
+def ran_tasks(index: int, steps: Sequence[OperationReport]) -> dict[Device, int]:
+    """The tasks that ran an operation, by device."""
+    tasks: Counter[Device] = Counter()
+    for step in steps:
+        if step.first <= index < step.first + step.count:
+            tasks[step.device] += step.tasks
+    return dict(tasks)
 
 
 def measured_ms(

@@ -11,8 +11,7 @@ SENTENCES: dict[FallbackCause, str] = {
     "each GPU, or give the application fewer cores",
     "full": "a GPU had no memory left even for a part of a task; give it fewer workers, or cut "
     "smaller batches",
-    "gone": "a GPU was lost, or a worker was killed while it used one; look at the machine's "
-    "driver",
+    "gone": "a GPU was lost while it was used; look at the machine's driver",
     "absent": "a machine has no GPU though its kind was said to; give every executor one",
     "driver": "the driver of a GPU is too old for the CUDA package that is installed; update the "
     "driver, or install the package for its version",

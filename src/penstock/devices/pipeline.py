@@ -1,14 +1,16 @@
 """Pipelines: the steps from a source's columns to what Spark goes on with, and their execution.
 
 The plug-in translates them from the physical plan of a query and hands them over as JSON. Steps on
-one device run one after the other, each over the rows of the step before, so that nothing is
-written down between them; `placement` runs a pipeline whose steps are on several devices.
+one device run one after the other, each over the rows of the step before. Between them are columns
+in memory: a projection passes on those that it does not compute, and a filter takes only those that
+a later step reads, and none where it keeps all rows. `placement` runs a pipeline whose steps are on
+several devices.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal as Choice
 from typing import TypeAlias
@@ -22,7 +24,7 @@ from penstock.devices.operators.aggregate import Aggregate, aggregate
 from penstock.devices.operators.arithmetic import numbers_of
 from penstock.devices.operators.evaluate import column, rows_where
 from penstock.devices.operators.expand import expand
-from penstock.devices.operators.expressions import Expression
+from penstock.devices.operators.expressions import Expression, columns_read
 from penstock.devices.operators.join import join
 from penstock.devices.operators.json_lines import parse_json_lines
 from penstock.devices.operators.order import SortKey, sort, top
@@ -185,17 +187,42 @@ def execute(pipeline: Pipeline, rows: Rows, clock: Clock = SYSTEM_CLOCK) -> tupl
     step_us: list[int] = []
     step_bytes: list[int] = []
     step_rows: list[int] = []
-    for step in pipeline.steps:
+    for place, step in enumerate(pipeline.steps):
         step_bytes.append(rows.size_bytes)
         step_rows.append(rows.count)
         began_s = clock.monotonic_s()
         if isinstance(step, EventTime):
             times.append(event_times(column(step.time, rows)))
+        elif isinstance(step, Filter):
+            rows = rows_where(step.condition, rows, columns_needed(pipeline.steps[place + 1 :]))
         else:
             rows = after(step, rows)
         step_us.append(round((clock.monotonic_s() - began_s) * 1_000_000))
     sizes = tuple(step_bytes), tuple(step_rows)
     return rows, Report(taken, tuple(times), tuple(step_us), *sizes)
+
+
+def columns_needed(steps: Sequence[Step]) -> frozenset[int] | None:
+    """The places of the columns that steps read of the rows that go into the first of them; None:
+    all, as they go on to whoever takes the result."""
+    needed: frozenset[int] = frozenset()
+    for step in steps:
+        match step:
+            case Filter(condition):
+                needed |= columns_read(condition)
+            case EventTime(time):
+                needed |= columns_read(time)
+            case Project(columns):
+                return needed | columns_read(*columns)
+            case Expand(projections):
+                return needed.union(*(columns_read(*each) for each in projections))
+            case Grouped(keys, aggregates):
+                read = [(*each.arguments, each.where) for each in aggregates]
+                values = (value for each in read for value in each if value is not None)
+                return needed | columns_read(*keys, *values)
+            case _:
+                return None
+    return None
 
 
 def after(step: Step, rows: Rows) -> Rows:

@@ -11,16 +11,18 @@ from typing import Literal
 import msgspec
 
 from penstock.devices.components import GPU_REFUSES, device_taken
-from penstock.devices.costs import Ms, QueryCosts, StageSize, stage_size
+from penstock.devices.costs import QueryCosts
 from penstock.devices.mapping import OperationDevice, gpu_absence
 from penstock.devices.policies import lmstream, one_device, static
 from penstock.devices.policies.ours import (
     SplitTable,
     cheapest_split,
+    expected_ms,
     map_devices,
     split_table,
     split_time,
 )
+from penstock.devices.stage_time import Ms, StageSize, stage_size
 from penstock.fit.line import Line
 from penstock.model.device_plans import (
     BatchPlan,
@@ -118,8 +120,11 @@ class Planning(msgspec.Struct, frozen=True):
         """The columnar path with these devices."""
         is_measured = self.costs.is_measured("columnar")
         to_worker = self._path_time(self.costs.worker(), is_measured=is_measured)
+        used = list(enumerate(devices))
+        if self.size.is_bounded:
+            used += enumerate(self.table.all_on_cpu())
         is_tried = is_measured and all(
-            self.costs.is_operation_measured(index, device) for index, device in enumerate(devices)
+            self.costs.is_operation_measured(index, device) for index, device in used
         )
         return PlannedWay(
             _way(devices),
@@ -130,6 +135,14 @@ class Planning(msgspec.Struct, frozen=True):
             is_measured,
             is_tried,
         )
+
+    @property
+    def bound_words(self) -> str:
+        """The end of a reason, where a bound on workers keeps some tasks from a GPU; else empty."""
+        is_told = self.absence is None and "columnar" in self.pipeline.paths
+        if not self.size.is_bounded or not is_told:
+            return ""
+        return f"; {self.size.gpu_lanes} of {self.size.at_once} tasks at a time may have a GPU"
 
     def _path_time(self, line: Line, *, is_measured: bool) -> Ms:
         time = self.size.time(line)
@@ -206,6 +219,8 @@ def policy_plan(planning: Planning, inflection_bytes: float) -> BatchPlan:
     reason = f"policy {planning.pipeline.policy} runs on the columnar path"
     if planned.path != "columnar":
         reason = f"the columnar path is not open: {planned.path}"
+    elif "gpu" in planned.devices:
+        reason += planning.bound_words
     return _plan(planning, planned, reason)
 
 
@@ -245,6 +260,7 @@ def our_plan(
         f"{each.way} {each.time.wall:.3g} ms{'' if each.is_tried else ' (not measured)'}"
         for each in sorted(ways.values(), key=lambda planned: planned.reckoned_ms)
     )
+    compared += planning.bound_words
     if probed is None:
         return _plan(planning, best, f"{_grounds(ways, best)}: {compared}")
     reason = f"probed, to learn what it takes: {compared}"
@@ -263,19 +279,15 @@ def _grounds(ways: dict[Way, PlannedWay], best: PlannedWay) -> str:
 
 
 def _plan(planning: Planning, planned: PlannedWay, reason: str) -> BatchPlan:
-    pipeline = planning.pipeline
+    pipeline, devices = planning.pipeline, planned.devices
+    expected = expected_ms(planning.table, devices) if devices else ()
     return BatchPlan(
         planned.path,
         reason,
         tuple(
-            PlannedOperation(
-                planning.costs.kinds[index],
-                device,
-                device_reason,
-                planning.table.operation(index, device).summed,
-            )
+            PlannedOperation(planning.costs.kinds[index], device, device_reason, expected[index])
             for index, (device, device_reason) in enumerate(
-                zip(planned.devices, _reasons(planning, planned), strict=True)
+                zip(devices, _reasons(planning, planned), strict=True)
             )
         ),
         planned.time.summed,

@@ -14,8 +14,8 @@ from penstock.devices.components import (
     operation_part,
     path_part,
 )
-from penstock.devices.costs import Ms, StageSize, stage_size
 from penstock.devices.policies.ours import cheapest_split, split_table, split_time
+from penstock.devices.stage_time import Ms, StageSize, stage_size
 from penstock.fit.line import Line
 from penstock.model.device_plans import (
     BatchToPlan,
@@ -60,12 +60,14 @@ class CostsWithGpu:
 
 class BatchWithGpu(NamedTuple):
     """A batch planned anew: the operations on the GPU, and its stage in ms in workers with it, in
-    workers without it, and by the cheapest way there is without it."""
+    workers without it, and by the cheapest way there is without it. `is_bounded`: only some of the
+    tasks at a time could have it."""
 
     moved: frozenset[OperationKind]
     with_gpu_ms: float
     workers_ms: float
     without_ms: float
+    is_bounded: bool = False
 
 
 def device_sentences(calibration: Calibration, devices: QueryDevices | None) -> list[str]:
@@ -82,10 +84,11 @@ def device_sentences(calibration: Calibration, devices: QueryDevices | None) -> 
         gpu_workers=devices.costs.gpu_workers,
     )
     batches = [_with_gpu(calibration, pipeline, devices.costs, plan) for plan in devices.plans]
-    return _sentences(str(machine.gpu), batches, _unmeasured(devices.costs))
+    remark = _bound(devices.costs, batches) + _unmeasured(devices.costs)
+    return _sentences(str(machine.gpu), batches, remark)
 
 
-def _sentences(gpu: str, batches: list[BatchWithGpu], unmeasured: str) -> list[str]:
+def _sentences(gpu: str, batches: list[BatchWithGpu], remark: str) -> list[str]:
     count = len(batches)
     moved = Counter(kind for batch in batches for kind in batch.moved)
     means = [
@@ -99,7 +102,7 @@ def _sentences(gpu: str, batches: list[BatchWithGpu], unmeasured: str) -> list[s
         return [
             (
                 f"with a {gpu} here nothing would change: in none of the last {count} batches is "
-                f"it cheaper for any operation{unmeasured}"
+                f"it cheaper for any operation{remark}"
             )
         ]
     gains = ", ".join(f"{kind} in {times} of {count}" for kind, times in moved.most_common())
@@ -109,7 +112,7 @@ def _sentences(gpu: str, batches: list[BatchWithGpu], unmeasured: str) -> list[s
         (
             f"below the shuffle a batch would take {with_ms:.3g} ms in workers with it, "
             f"{workers_ms:.3g} ms in workers without it, and takes {without_ms:.3g} ms the "
-            f"cheapest way there is: it {verdict} pay{unmeasured}"
+            f"cheapest way there is: it {verdict} pay{remark}"
         ),
     ]
 
@@ -136,6 +139,7 @@ def _with_gpu(
         to_worker_ms + split_time(table, split).wall,
         workers_ms,
         min(workers_ms, *through_spark) if here.paths else workers_ms,
+        size.is_bounded,
     )
 
 
@@ -145,6 +149,13 @@ def _shipped_factor(here: KnownCosts, size: StageSize) -> float:
     if usual is None or not usual.is_measured:
         return 1.0
     return size.time(_line(usual)).wall / size.time(DEFAULT_LINES[path_part("panes")]).wall
+
+
+def _bound(here: KnownCosts, batches: list[BatchWithGpu]) -> str:
+    """What to say of batches some of whose tasks would use the CPU all the same."""
+    if not any(batch.is_bounded for batch in batches):
+        return ""
+    return f"; with gpuWorkers at {here.gpu_workers} only some tasks at a time could have it"
 
 
 def _unmeasured(here: KnownCosts) -> str:

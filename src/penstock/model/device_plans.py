@@ -165,6 +165,7 @@ class ExplainedOperation(msgspec.Struct, frozen=True):
     """An operation of a batch: where it was to run, why, and what it was to take and took.
 
     Neighbours that were reported as one step share its `measured_ms`, by what was expected of each.
+    `ran_tasks` are the tasks that ran it, by device: some may not have had the one of the plan.
     """
 
     kind: OperationKind
@@ -173,6 +174,7 @@ class ExplainedOperation(msgspec.Struct, frozen=True):
     reason: str
     expected_ms: float | None = None
     measured_ms: float | None = None
+    ran_tasks: dict[Device, int] = {}
 
 
 class ExplainedPlan(msgspec.Struct, frozen=True):

@@ -222,6 +222,8 @@ def test_tables_say_what_did_not_run_on_the_gpu_and_what_time_was_too_short_for(
     tables.show(Console(file=shown, width=200), whole, records, SUITE.figures(whole, records))
     text = shown.getvalue()
     for mode in ("throughput-oriented", "throughput-panes"):
+        words = "tasks planned for the GPU ran on the CPU: busy 24, full 2"
+        assert f"LR1T, {mode}: {words}" in text
         assert f"LR1T, {mode}: not all of it ran on the GPU: gpu 25 %, panes 75 %" in text
     assert "LR1T: one order of modes only, ours after the others" in text
     assert "9 minutes were enough for" not in text

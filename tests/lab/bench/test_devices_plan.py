@@ -22,6 +22,7 @@ from penstock_lab.suites.devices import SUITE
 from penstock_lab.suites.devices.cells import Plan
 from penstock_lab.suites.devices.modes import (
     BASELINE,
+    GPU_WORKERS,
     MODES,
     OURS,
     OURS_COLUMNAR,
@@ -38,7 +39,7 @@ from penstock_lab.suites.devices.records import (
 )
 from penstock_lab.suites.devices.runs import runs
 from penstock_lab.suites.devices.workloads import WORKLOADS
-from support.device_records import asked
+from support.device_records import CORES, asked
 
 MINUTES_LENT = 9.0
 
@@ -121,6 +122,7 @@ def test_modes_differ_in_cutting_and_devices_and_in_nothing_else() -> None:
     assert options["static"] == options["lmstream"] == options[OURS_COLUMNAR] == options[OURS]
     assert options[OURS] == {"policy": "slide", "slide": "5s"}
     assert MODES[OURS].options(tumbling) == {"policy": "running-mean"}
+    assert {mode.conf_on(4)[GPU_WORKERS] for mode in MODES.values()} == {"4"}
     keys = [mode.conf.keys() for mode in MODES.values()]
     assert all(each == keys[0] for each in keys)
     unplanned = {
@@ -140,12 +142,12 @@ def test_every_mode_meets_every_cell_and_ours_comes_last(tmp_path: Path) -> None
     low, high = at[:3], at[3:]
     assert {(rate, traffic) for rate, traffic, _ in low} == {(1_000, "constant")}
     assert {(rate, traffic) for rate, traffic, _ in high} == {(200_000, "normal")}
-    assert [conf for *_, conf in high] == [MODES[name].conf for name in wanted.plan.modes]
-    assert high[-1][2] == MODES[OURS].conf
+    assert [conf for *_, conf in high] == [MODES[name].conf_on(CORES) for name in wanted.plan.modes]
+    assert high[-1][2] == MODES[OURS].conf_on(CORES)
     # So small, that a worker's way there and back is all that would be compared.
     left_out = (THROUGHPUT_PANES, STATIC, OURS_COLUMNAR)
     kept = [name for name in wanted.plan.modes if name not in left_out]
-    assert [conf for *_, conf in low] == [MODES[name].conf for name in kept]
+    assert [conf for *_, conf in low] == [MODES[name].conf_on(CORES) for name in kept]
     assert len(records) == SUITE.steps(wanted)
     assert all(each.deletes_streams and each.event_speed == 1.0 for each in bench.asked)
     assert all("base_time_ms" in each.generator for each in bench.asked)
@@ -155,7 +157,7 @@ def test_the_next_repeat_runs_the_modes_the_other_way_round(tmp_path: Path) -> N
     wanted = asked(quick=False, workloads=("CM1T",), parts=("latency",), modes=("static", OURS))
     records, bench, _ = carried_out(wanted, tmp_path)
     confs = [each.parts[0].conf for each in bench.asked]
-    static, ours = MODES["static"].conf, MODES[OURS].conf
+    static, ours = MODES["static"].conf_on(CORES), MODES[OURS].conf_on(CORES)
     assert confs[:8] == [static, ours] * 4
     assert confs[8:16] == [ours, static] * 4
     assert confs[16:] == [static, ours] * 4

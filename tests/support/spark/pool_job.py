@@ -158,6 +158,8 @@ def planned_query(
         "rows": batches,
         "machines": [] if devices is None else list(devices.machines),
         "paths": [plan.ran_path for plan in plans()],
+        "devices": [each.device for plan in plans() for each in plan.operations],
+        "reasons": [each.reason for plan in plans() for each in plan.operations],
         "operations_ms": [[each.measured_ms for each in plan.operations] for plan in plans()],
     }
 

@@ -35,7 +35,8 @@ def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 @st.composite
 def commits(draw: st.DrawFn) -> list[Commit]:
-    """Commits of a stream whose event time runs on: some rows late, some keys much the heaviest."""
+    """Commits of a stream whose event time runs on: some rows late, some keys much the heaviest,
+    and some commits of which no row is in a window."""
     keys = st.sampled_from(["a", "a", "a", "a", "a", "b", "", None])
     doubles = st.sampled_from([0.0, -0.0, 1.5, -2.25, float("nan"), float("inf"), 1e9, None])
     made: list[Commit] = []
@@ -59,9 +60,21 @@ def commits(draw: st.DrawFn) -> list[Commit]:
                 "b": maybe(st.booleans()),
             }
         )
-        size = draw(st.sampled_from([1, 1, 3, 20]))
-        made.append(draw(st.lists(row, min_size=size, max_size=size)))
+        size = draw(st.sampled_from([0, 1, 1, 3, 20]))
+        rows = draw(st.lists(row, min_size=max(size, 1), max_size=max(size, 1)))
+        made.append(rows if size else without_times(rows))
     return made
+
+
+def without_times(rows: Commit) -> Commit:
+    """Rows that no window takes: a batch of them is empty below the shuffle."""
+    return [{**each, "at": None} for each in rows]
+
+
+def commits_with_empty_batches() -> list[Commit]:
+    """A few commits, the first and the third of which leave nothing."""
+    made = some_commits()
+    return [without_times(made[0]), made[1], without_times(made[2]), made[3]]
 
 
 def some_commits(commits_number: int = 4) -> list[Commit]:

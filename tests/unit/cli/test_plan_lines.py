@@ -41,6 +41,21 @@ def test_every_plan_has_a_row_and_every_operation_one_below_it() -> None:
     assert any(line.startswith("the GPU is cheaper from") for line in lines)
 
 
+def test_tasks_that_ran_on_another_device_than_the_planned_one_are_counted() -> None:
+    planner = DevicePlanner(NoCalibrations())
+    pipeline = pipeline_of("sort", policy="all-gpu", paths=("columnar",))
+    planner.plan("q", pipeline, batch_of(1, *[2_000_000] * 4))
+    steps = (OperationReport(0, "gpu", 4.0), OperationReport(0, "cpu", 60.0, tasks=3))
+    ran = PlanReport("columnar", 80.0, 4, 8_000_000, 9, operations=steps)
+    planner.heard("q", pipeline, [BatchReport(1, visible_ms=50.0, plan=ran)])
+    devices = planner.explain("q", 2_500.0)
+    assert devices is not None
+    (plan,) = devices.plans
+    assert plan.operations[0].ran_tasks == {"gpu": 1, "cpu": 3}
+    _, sort = plan_rows(devices.plans)
+    assert sort[2] == "gpu (cpu: 3 of 4 tasks)"
+
+
 def test_explain_shows_plans_and_what_a_gpu_would_change(tmp_path: Path) -> None:
     calibration = tmp_path / "gpu.json"
     calibration.write_bytes(msgspec.json.encode(machine_costs(DEFAULT_LINES).calibration()))

@@ -35,7 +35,7 @@ def called(name: str, kind: str, *arguments: dict[str, Any], **more: Any) -> dic
     return {"kind": "call", "name": name, "type": kind, "arguments": list(arguments), **more}
 
 
-PANES = {
+PANES: dict[str, Any] = {
     "device": "cpu",
     "steps": [
         {"step": "event_time", "time": reference(0)},
@@ -163,3 +163,41 @@ def test_a_pipeline_of_another_version_is_refused() -> None:
     with pytest.raises(BadCall, match="install the same version of penstock"):
         pipeline_of('{"steps": [{"step": "teleport"}]}')
     assert pipeline_of('{"steps": []}') == Pipeline(())
+
+
+def filtered_by(*steps: dict[str, Any]) -> Pipeline:
+    """A filter on the third column, and steps after it."""
+    third = called(
+        "greater", "boolean", reference(2), {"kind": "literal", "type": "int", "value": 2}
+    )
+    text = msgspec.json.encode({"steps": [{"step": "filter", "condition": third}, *steps]})
+    return pipeline_of(text.decode())
+
+
+def test_a_filter_takes_only_the_columns_that_steps_after_it_read() -> None:
+    rows = Rows(tuple(ROWS.columns), ROWS.num_rows)
+    noted = {"step": "event_time", "time": reference(0)}
+    only_text = {"step": "project", "columns": [reference(1)]}
+    made, report = execute(filtered_by(only_text), rows)
+    assert listed(made) == [("a",), ("b",)]
+    assert (report.step_rows, report.step_bytes[1]) == ((4, 2), made.size_bytes)
+    _, report = execute(filtered_by(noted, only_text), rows)
+    assert report.step_bytes[1] > made.size_bytes
+    kept, report = execute(filtered_by(PANES["steps"][-1]), rows)
+    assert (kept.count, report.step_bytes[1] > 2 * (8 + 4)) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "passing", [[], [{"step": "sort", "keys": [{"expression": reference(2)}]}]]
+)
+def test_all_columns_are_taken_where_all_of_them_go_on(passing: list[dict[str, Any]]) -> None:
+    rows = Rows(tuple(ROWS.columns), ROWS.num_rows)
+    made, _ = execute(filtered_by(*passing), rows)
+    assert [row[1:] for row in listed(made)] == [("a", 3), ("b", 4)]
+    assert [each.type for each in made.columns] == [each.type for each in ROWS.columns]
+
+
+def test_rows_that_all_pass_a_filter_are_not_copied() -> None:
+    rows = Rows(tuple(ROWS.columns), ROWS.num_rows)
+    assert rows.filtered(pa.array([True] * 4)) is rows
+    assert Rows((), 2).filtered(pa.array([True, False])).count == 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.devices.components import DEFAULT_LINES
-from penstock.devices.costs import StageSize, inflection_bytes, stage_size
+from penstock.devices.costs import inflection_bytes
 from penstock.devices.explain import pipeline_inflection
 from penstock.devices.plan import (
     UNMEASURED_FACTOR,
@@ -21,10 +21,13 @@ from penstock.devices.plan import (
     pipeline_problem,
     policy_plan,
 )
+from penstock.devices.policies.ours import split_time
+from penstock.devices.stage_time import StageSize, stage_size
 from penstock.fit.line import Line
 from penstock.model.device_plans import (
     BatchPlan,
     DeviceChoice,
+    OperationKind,
     OperationReport,
     PathName,
     PipelineBody,
@@ -77,7 +80,7 @@ def test_windows_make_spark_dearer_and_panes_not() -> None:
 
 def test_operations_move_to_the_gpu_one_by_one_as_batches_grow() -> None:
     pipeline = pipeline_of("filter", "sort", "aggregate", paths=("columnar",))
-    splits = [tuple(devices_of(ours(pipeline, size))) for size in (KB, 150 * KB, 10 * MB)]
+    splits = [tuple(devices_of(ours(pipeline, size))) for size in (KB, 400 * KB, 10 * MB)]
     assert splits[0] == ("cpu", "cpu", "cpu")
     assert splits[1][1] == "gpu"
     assert splits[1] != splits[2]
@@ -100,14 +103,60 @@ def test_the_time_of_a_stage_is_that_of_its_largest_task_or_of_all_over_the_core
     assert many.time(line).summed == pytest.approx(32.0)
 
 
-def test_a_bound_on_workers_makes_tasks_queue_for_the_gpu() -> None:
-    pipeline, batch = pipeline_of("sort"), batch_of(1, *[MB] * 4)
-    first, second = (
-        stage_size(pipeline_of("sort", gpu_workers=workers), batch).time(Line(1.0, 0.0), 1.0, "gpu")
-        for workers in (1, 2)
-    )
-    assert (first.wall, second.wall) == (4.0, 2.0)
-    assert stage_size(pipeline, batch).time(Line(1.0, 0.0)).wall == 1.0
+SORT_LINES = {
+    "sort@cpu": Line(4.0, 0.0),
+    "sort@gpu": Line(0.5, 0.0),
+    "to_gpu": Line(0.25, 0.0),
+    "to_cpu": Line(0.25, 0.0),
+    "worker": Line(1.0, 0.0),
+}
+"""A sort of any size: 4 ms on the CPU, 1 ms on the GPU with the way there and back."""
+
+
+def bounded(workers: int, tasks: int, **more: object) -> Planning:
+    """A batch on four cores, of whose tasks so many at a time may have the GPU."""
+    pipeline = pipeline_of("sort", paths=("columnar",), gpu_workers=workers, **more)
+    return Planning.of(pipeline, batch_of(1, *[MB] * tasks), costs_of(pipeline, SORT_LINES))
+
+
+def test_tasks_beyond_the_bound_on_workers_are_reckoned_on_the_cpu() -> None:
+    """Execution refuses them as busy, and does not have them wait."""
+    for workers, wall_ms, summed_ms in ((1, 4.0, 13.0), (2, 4.0, 10.0), (4, 1.0, 4.0)):
+        time = split_time(bounded(workers, 4).table, ["gpu"])
+        assert (time.wall, time.summed) == pytest.approx((wall_ms, summed_ms), rel=1e-3)
+    plan = policy_plan(bounded(1, 4, policy="all-gpu"), 150 * KB)
+    assert plan.operations[0].expected_ms == pytest.approx(0.5 + 3 * 4.0, rel=1e-3)
+    assert plan.expected_ms == pytest.approx(4 * 1.0 + 13.0, rel=1e-3)
+    assert plan.reason.endswith("; 1 of 4 tasks at a time may have a GPU")
+
+
+def test_of_many_tasks_the_faster_device_takes_more() -> None:
+    """A core that is free takes the next one: here the GPU does one while three cores do three
+    quarters of one."""
+    time = split_time(bounded(1, 16).table, ["gpu"])
+    assert time.wall == pytest.approx(16 / (1 + 3 / 4), rel=1e-3)
+    assert time.summed == pytest.approx(4 * time.wall, rel=1e-3)
+    assert split_time(bounded(1, 16).table, ["cpu"]).wall == pytest.approx(16.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("workers", "tasks", "device"),
+    [(1, 1, "gpu"), (1, 4, "cpu"), (3, 4, "cpu"), (4, 4, "gpu"), (1, 16, "gpu")],
+)
+def test_a_stage_that_ends_with_tasks_on_the_cpu_is_not_planned_for_the_gpu(
+    workers: int, tasks: int, device: str
+) -> None:
+    planning = bounded(workers, tasks)
+    plan = our_plan(planning, planning.ways(), None)
+    assert devices_of(plan) == [device]
+    is_bounded = workers < min(tasks, 4)
+    assert plan.reason.endswith("tasks at a time may have a GPU") == is_bounded
+
+
+def test_a_gpu_that_is_insisted_on_is_for_all_tasks() -> None:
+    """One that cannot have it fails, so that none is reckoned on the CPU."""
+    plan = forced_plan(bounded(1, 4, devices="gpu"))
+    assert plan.operations[0].expected_ms == pytest.approx(4 * 0.5, rel=1e-3)
 
 
 def test_a_task_larger_than_the_memory_of_a_gpu_is_reckoned_in_parts() -> None:
@@ -306,6 +355,24 @@ def test_the_inflection_point_is_where_lines_cross() -> None:
     assert inflection_bytes(Line(1.0, 3e-6), Line(2.0, 1e-6)) == pytest.approx(5e5)
     assert inflection_bytes(Line(2.0, 3e-6), Line(1.0, 1e-6)) == 0.0
     assert inflection_bytes(Line(1.0, 1e-6), Line(2.0, 1e-6)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "measured_kb"),
+    [("filter", 1_047), ("expand", 628), ("aggregate", 2_247), ("join", 1_005), ("sort", 187),
+     ("topk", 579)],
+)  # fmt: skip
+def test_the_costs_we_ship_cross_where_they_did_on_a_gpu_that_was_measured(
+    kind: OperationKind, measured_kb: float
+) -> None:
+    """The figures of docs/bench.md, to the factor that learned points are held to."""
+    point = pipeline_inflection(costs_of(pipeline_of(kind), {}))
+    assert point is not None
+    assert 1 / 1.5 < point / (measured_kb * KB) < 1.5
+
+
+def test_by_the_costs_we_ship_moving_a_byte_takes_longer_than_projecting_it() -> None:
+    assert pipeline_inflection(costs_of(pipeline_of("project"), {})) is None
 
 
 def test_batches_go_by_panes_until_these_and_another_way_were_measured() -> None:

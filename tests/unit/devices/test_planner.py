@@ -150,6 +150,8 @@ def test_fallbacks_are_counted_and_said_once(caplog: pytest.LogCaptureFixture) -
         planner.heard("q", pipeline, [BatchReport(cut, visible_ms=9.0, plan=report)])
         planner.tune("q")
     assert caplog.text.count("a GPU was lost") == 1
+    # A worker that is killed sends no report: it cannot be the cause of one.
+    assert "killed" not in caplog.text
     assert caplog.text.count("split because a GPU is full") == 1
     assert "CUDA error 719" in caplog.text
     devices = planner.explain("q", 0.0)
@@ -219,7 +221,7 @@ def test_a_calibration_of_another_machine_is_said_and_not_used(
 
 def test_without_a_gpu_explain_says_what_one_would_change() -> None:
     planner = DevicePlanner(NoCalibrations())
-    pipeline = pipeline_of("filter", "sort", machines=(CPU_MACHINE,))
+    pipeline = pipeline_of("filter", "sort", machines=(CPU_MACHINE,), gpu_workers=2)
     for cut in range(1, 5):
         planner.plan("q", pipeline, batch_of(cut, 4 * MB, 4 * MB))
     devices = planner.explain("q", 0.0)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.devices.costs import Ms
 from penstock.devices.mapping import gpu_absence
 from penstock.devices.policies import lmstream, one_device, static
 from penstock.devices.policies.ours import (
@@ -21,6 +20,7 @@ from penstock.devices.policies.ours import (
     split_time,
 )
 from penstock.devices.policies.table import BASE_COST, PREFERENCE
+from penstock.devices.stage_time import Ms, StageSize
 from penstock.model.device_plans import Device, MachineBody, OperationKind
 
 KINDS: tuple[OperationKind, ...] = get_args(OperationKind)
@@ -87,7 +87,13 @@ def test_one_machine_without_a_gpu_rules_it_out() -> None:
     assert gpu_absence([with_gpu, without]) == "2 of 3 machines have no GPU"
 
 
-times = st.floats(0.0, 100.0).map(lambda ms: Ms(ms, ms))
+times = st.floats(0.0, 100.0).map(lambda ms: Ms(ms, ms, ms / 4))
+sizes = st.builds(
+    lambda tasks, cores, lanes: StageSize(tasks, 4_000, 1_000, cores, lanes),
+    st.integers(1, 12),
+    st.integers(1, 4),
+    st.integers(1, 4),
+)
 
 
 @st.composite
@@ -100,7 +106,7 @@ def tables(draw: st.DrawFn) -> SplitTable:
     on_gpu = row(count)
     if draw(st.booleans()):
         on_gpu = (NEVER, *on_gpu[1:])
-    return SplitTable(row(count), on_gpu, row(count + 1), row(count))
+    return SplitTable(row(count), on_gpu, row(count + 1), row(count), draw(sizes))
 
 
 def every_split(table: SplitTable) -> list[tuple[Device, ...]]:
@@ -115,6 +121,20 @@ def test_the_dynamic_programme_finds_the_cheapest_of_all_splits(table: SplitTabl
 
 
 @given(tables())
+def test_tasks_beyond_the_bound_never_make_a_stage_shorter_than_its_parts(
+    table: SplitTable,
+) -> None:
+    """With all tasks in one round a stage that some of them run on the CPU takes that long."""
+    on_cpu = split_time(table, table.all_on_cpu())
+    for split in every_split(table):
+        time = split_time(table, split)
+        assert time.wall >= time.longest - 1e-9
+        is_one_round = table.size.tasks <= table.size.cores
+        if table.size.is_bounded and is_one_round and "gpu" in split:
+            assert time.wall >= on_cpu.wall - 1e-9
+
+
+@given(tables())
 def test_no_operation_alone_would_be_better_elsewhere_by_its_own_reason(table: SplitTable) -> None:
     best = cheapest_split(table)
     mapped = map_devices(table, best)
@@ -122,7 +142,7 @@ def test_no_operation_alone_would_be_better_elsewhere_by_its_own_reason(table: S
     for each in mapped:
         assert each.reason.startswith(each.device)
         assert "inf" not in each.reason
-        if "shorter" in each.reason:
+        if "shorter" in each.reason and not table.size.is_bounded:
             # Rounding in sums of equal splits: never more than nothing.
             assert " 0 ms shorter" in each.reason or "e-" in each.reason
 

@@ -16,18 +16,22 @@ MB = 1_000_000
 GPU_LINES = {"sort@gpu": Line(1.0, 1e-7), "to_gpu": Line(0.1, 1e-7), "to_cpu": Line(0.1, 1e-7)}
 
 
-def explained(sort_ms_per_mb: float, panes: Line, *kinds: OperationKind) -> QueryDevices:
-    """Two batches of 10 MB in one task, on a machine without a GPU that sorts at this pace."""
+def explained(
+    sort_ms_per_mb: float, panes: Line, *kinds: OperationKind, tasks: int = 1, workers: int = 1
+) -> QueryDevices:
+    """Two batches with tasks of 10 MB, on a machine without a GPU that sorts at this pace."""
     lines = {
         **DEFAULT_LINES,
         "sort@cpu": Line(0.1, sort_ms_per_mb / 1e6),
         "worker": Line(20.0, 1e-6),
         "path@panes": panes,
     }
-    pipeline = pipeline_of(*kinds, machines=(CPU_MACHINE,), paths=("panes", "columnar"))
+    pipeline = pipeline_of(
+        *kinds, machines=(CPU_MACHINE,), paths=("panes", "columnar"), gpu_workers=workers
+    )
     planning = QueryPlanning(pipeline, [machine_costs(lines)])
     for cut in (1, 2):
-        planning.plan(pipeline, batch_of(cut, 10 * MB))
+        planning.plan(pipeline, batch_of(cut, *[10 * MB] * tasks))
     return explained_devices(planning, "", 0.0)
 
 
@@ -58,3 +62,10 @@ def test_what_a_gpu_does_not_take_stays_here() -> None:
     change, _ = sentences(explained(50.0, Line(500.0, 1e-6), "parse", "sort"), 50.0)
     assert "sort in 2 of 2" in change
     assert "parse" not in change
+
+
+def test_a_gpu_for_one_of_several_tasks_at_a_time_does_not_end_a_stage_earlier() -> None:
+    slow_panes = Line(500.0, 1e-6)
+    (nothing,) = sentences(explained(50.0, slow_panes, "sort", tasks=2), 50.0)
+    assert nothing.endswith("; with gpuWorkers at 1 only some tasks at a time could have it")
+    assert len(sentences(explained(50.0, slow_panes, "sort", tasks=2, workers=2), 50.0)) == 2

@@ -14,5 +14,5 @@ object Amount {
   val Unknown: Amount = Amount()
 
   private def sum(left: Option[Long], right: Option[Long]): Option[Long] =
-    for (one <- left; other <- right) yield one + other
+    for (some <- left; more <- right) yield some + more
 }

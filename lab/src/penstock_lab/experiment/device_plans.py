@@ -19,7 +19,7 @@ class PlannedBatches(msgspec.Struct, frozen=True):
     probes: int = 0
     ways: dict[str, float] = {}
     """The share of the last batches by the way they took: `spark`, `panes`, `cpu`, `gpu`, or
-    `split` over both devices."""
+    `split` over both devices, be it because some tasks could not have the GPU."""
     inflection_bytes: float | None = None
     tuned_bytes: float | None = None
     """The inflection point that Eq. 10 of LMStream has arrived at."""
@@ -53,9 +53,11 @@ def ways_in_words(ways: Mapping[str, float]) -> str:
 
 
 def way_of(plan: ExplainedPlan) -> str:
-    """The path of a batch, and of the columnar one its device."""
+    """The path of a batch, and of the columnar one its device: the one that ran, or before that is
+    known the one of the plan."""
     path = plan.ran_path or plan.path
     if path != "columnar":
         return path
-    used = {operation.device for operation in plan.operations}
+    used = {device for operation in plan.operations for device in operation.ran_tasks}
+    used = used or {operation.device for operation in plan.operations}
     return SPLIT if len(used) > 1 else next(iter(used), "cpu")

@@ -7,7 +7,7 @@ for all rows, which is quicker.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import reduce
 from typing import TypeAlias
 
@@ -97,23 +97,26 @@ def mask(condition: Expression, rows: Rows) -> pa.Array:
     return column(condition, rows).fill_null(False)
 
 
-def rows_where(condition: Expression, rows: Rows) -> Rows:
+def rows_where(condition: Expression, rows: Rows, needed: Collection[int] | None = None) -> Rows:
     """The rows for which a condition is true, as Spark's filter keeps them: conjuncts are applied
     in turn, and one that could fail only to the rows that are left. An `and` elsewhere has three
-    truth values, and needs its right side where the left one is null, too."""
+    truth values, and needs its right side where the left one is null, too. Only the columns that
+    are needed after it are taken; None: all."""
     waiting: list[Expression] = []
     for conjunct in conjuncts(condition):
         if waiting and can_fail(conjunct):
             rows = _rows_of_all(waiting, rows)
             waiting = []
         waiting.append(conjunct)
-    return _rows_of_all(waiting, rows)
+    return _rows_of_all(waiting, rows, needed)
 
 
-def _rows_of_all(conditions: list[Expression], rows: Rows) -> Rows:
+def _rows_of_all(
+    conditions: list[Expression], rows: Rows, needed: Collection[int] | None = None
+) -> Rows:
     """The rows for which all of these are true; only the first may fail."""
     both = reduce(lambda left, right: Call("and", "boolean", (left, right)), conditions)
-    return rows.filtered(mask(both, rows))
+    return rows.filtered(mask(both, rows), needed)
 
 
 def _and(call: Call, rows: Rows) -> Value:

@@ -44,6 +44,17 @@ NULL_SAFE = frozenset({"equal_null_safe"})
 """Functions of two arguments with a value for nulls, so that both are always computed."""
 
 
+def columns_read(*expressions: Expression) -> frozenset[int]:
+    """The places of the columns that expressions read."""
+    places: set[int] = set()
+    for each in expressions:
+        if isinstance(each, Column):
+            places.add(each.index)
+        elif isinstance(each, Call):
+            places |= columns_read(*each.arguments)
+    return frozenset(places)
+
+
 def can_fail(expression: Expression) -> bool:
     """True if a row can make the expression fail: then only rows that need it may have it."""
     if not isinstance(expression, Call):

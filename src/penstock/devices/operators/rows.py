@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -32,10 +32,17 @@ class Rows:
         indices = places if isinstance(places, pa.Array) else pa.array(places, pa.int64())
         return Rows(tuple(column.take(indices) for column in self.columns), len(indices))
 
-    def filtered(self, mask: pa.Array) -> Rows:
-        """The rows where the mask is true; false and null drop a row."""
-        kept = tuple(column.filter(mask) for column in self.columns)
-        return Rows(kept, len(kept[0]) if kept else int(mask.true_count))
+    def filtered(self, mask: pa.Array, needed: Collection[int] | None = None) -> Rows:
+        """The rows where the mask is true; false and null drop a row. Of columns that nobody needs
+        nothing is taken: they are null. Where all rows are kept nothing is copied."""
+        count = int(mask.true_count)
+        if count == self.count:
+            return self
+        kept = (
+            column.filter(mask) if needed is None or place in needed else pa.nulls(count)
+            for place, column in enumerate(self.columns)
+        )
+        return Rows(tuple(kept), count)
 
 
 def rows_of(batches: Sequence[pa.RecordBatch]) -> Rows:

@@ -14,12 +14,13 @@ from typing import Protocol
 import msgspec
 
 from penstock.devices.components import device_taken
-from penstock.devices.costs import NO_TIME, Ms, StageSize
 from penstock.devices.mapping import OperationDevice
+from penstock.devices.stage_time import NO_TIME, Ms, StageSize
 from penstock.fit.line import Line
 from penstock.model.device_plans import Device, OperationKind
 
-NEVER = Ms(math.inf, math.inf)
+NEVER = Ms(math.inf, math.inf, math.inf)
+ONE_TASK = StageSize(tasks=1, bytes=0, largest_bytes=0, cores=1)
 
 
 class SplitCosts(Protocol):
@@ -35,12 +36,14 @@ class SplitCosts(Protocol):
 
 class SplitTable(msgspec.Struct, frozen=True):
     """The times that splits are made of: of each operation on each device, and of moving its input
-    to a device before it. The last of `to_cpu` moves what comes out of the last operation."""
+    to a device before it, where all tasks have that device. The last of `to_cpu` moves what comes
+    out of the last operation. `size` says how many tasks can have a GPU."""
 
     on_cpu: tuple[Ms, ...]
     on_gpu: tuple[Ms, ...]
     to_cpu: tuple[Ms, ...]
     to_gpu: tuple[Ms, ...]
+    size: StageSize = ONE_TASK
 
     def operation(self, index: int, device: Device) -> Ms:
         return (self.on_gpu if device == "gpu" else self.on_cpu)[index]
@@ -49,6 +52,11 @@ class SplitTable(msgspec.Struct, frozen=True):
         if before == after:
             return NO_TIME
         return (self.to_gpu if after == "gpu" else self.to_cpu)[index]
+
+    def all_on_cpu(self) -> tuple[Device, ...]:
+        """The split without a GPU, which tasks that cannot have one run, too."""
+        cpu: Device = "cpu"
+        return (cpu,) * len(self.on_cpu)
 
 
 def split_table(
@@ -72,11 +80,33 @@ def split_table(
         tuple(operation(index, "gpu") if has_gpu else NEVER for index in indexes),
         tuple(size.time(to_cpu, share, "gpu") for share in shares),
         tuple(size.time(to_gpu, share, "gpu") for share in shares[:-1]),
+        size,
     )
 
 
 def split_time(table: SplitTable, devices: Sequence[Device]) -> Ms:
-    """The time of one split."""
+    """The time of one split; of tasks beyond the bound on workers all is on the CPU."""
+    time = _task_time(table, devices)
+    if "gpu" not in devices:
+        return time
+    return table.size.mixed(_task_time(table, table.all_on_cpu()), time)
+
+
+def expected_ms(table: SplitTable, devices: Sequence[Device]) -> tuple[float, ...]:
+    """The time of each operation of a split, summed over tasks, with those beyond the bound."""
+    share = table.size.gpu_share(_task_time(table, table.all_on_cpu()), _task_time(table, devices))
+    return tuple(
+        _weighed(share, table.operation(index, device).summed, table.on_cpu[index].summed)
+        for index, device in enumerate(devices)
+    )
+
+
+def _weighed(share: float, on_gpu_ms: float, on_cpu_ms: float) -> float:
+    return on_gpu_ms if share == 1.0 else share * on_gpu_ms + (1.0 - share) * on_cpu_ms
+
+
+def _task_time(table: SplitTable, devices: Sequence[Device]) -> Ms:
+    """The time of one split where every task has the devices that it names."""
     time = NO_TIME
     where: Device = "cpu"
     for index, device in enumerate(devices):
@@ -86,7 +116,12 @@ def split_time(table: SplitTable, devices: Sequence[Device]) -> Ms:
 
 
 def cheapest_split(table: SplitTable) -> tuple[Device, ...]:
-    """The split that takes the least time on the wall; of equals the one with the CPU first."""
+    """The split that takes the least time on the wall; of equals the one with the CPU first.
+
+    Where tasks beyond the bound use the CPU, the cheapest for tasks that have the GPU is found: the
+    less these take, the less does the stage. If it ends with others all the same, all are on the
+    CPU.
+    """
     on_cpu: tuple[float, tuple[Device, ...]] = (0.0, ())
     on_gpu: tuple[float, tuple[Device, ...]] = (math.inf, ())
     for index in range(len(table.on_cpu)):
@@ -104,7 +139,10 @@ def cheapest_split(table: SplitTable) -> tuple[Device, ...]:
         )
     end = len(table.on_cpu)
     from_gpu = on_gpu[0] + table.move(end, "gpu", "cpu").wall
-    return on_cpu[1] if on_cpu[0] <= from_gpu else on_gpu[1]
+    best = on_cpu[1] if on_cpu[0] <= from_gpu else on_gpu[1]
+    without = table.all_on_cpu()
+    gains = split_time(table, best).wall < split_time(table, without).wall
+    return best if gains or not table.size.is_bounded else without
 
 
 def _extended(

@@ -122,7 +122,7 @@ class Plan(msgspec.Struct, frozen=True):
         """Conditions of one run; rows come until the last of those that count has been cut."""
         workload: Workload = WORKLOADS[cell.workload]
         return Together(
-            (MODES[mode].part(workload),),
+            (MODES[mode].part(workload, self.cores),),
             cell.rate,
             self.first_warm_up_s if is_first else self.warm_up_s,
             self.measure_s,
@@ -175,6 +175,6 @@ class Plan(msgspec.Struct, frozen=True):
 
     def settings(self) -> dict[str, Any]:
         """The plan and the Spark settings of each mode, for the result file."""
-        spark = {name: MODES[name].conf for name in self.modes}
+        spark = {name: MODES[name].conf_on(self.cores) for name in self.modes}
         built: dict[str, Any] = msgspec.to_builtins(self)
         return {**built, "system": {**system("penstock").conf, **ALL_PROGRESS}, "spark": spark}

@@ -40,7 +40,7 @@ FIGURES: tuple[tuple[str, str, str, Value], ...] = (
     ("batch_ms", "ms", "a batch, its cut to its marker, in the mean", batch_ms),
     ("batch_rows", "rows", "rows of a batch, median", lambda record: record.batch_rows),
     (
-        *("gpu_share", SHARE, "batches of which an operation ran on the GPU"),
+        *("gpu_share", SHARE, "batches of which a task ran an operation on the GPU"),
         lambda record: record.gpu_share,
     ),
     (

@@ -16,6 +16,7 @@ from penstock_lab.suites.devices.workloads import Workload
 DEVICES = "spark.penstock.devices"
 POLICY = f"{DEVICES}.policy"
 EXPAND = f"{DEVICES}.expand"
+GPU_WORKERS = f"{DEVICES}.gpuWorkers"
 TRIGGER_S = 10.0
 Cutting: TypeAlias = Literal["trigger", "windows", "asap"]
 """Every 10 s; by the paper's rule for the windows of the query; as soon as there is data."""
@@ -36,13 +37,18 @@ class Mode(msgspec.Struct, frozen=True):
 
     @property
     def conf(self) -> dict[str, str]:
-        """Settings of the session while its query is started."""
+        """Settings of the session while its query is started, by which modes differ."""
         expand = "true" if self.is_expanding else "false"
         return {DEVICES: self.devices, POLICY: self.policy, EXPAND: expand}
 
-    def part(self, workload: Workload) -> Part:
+    def conf_on(self, cores: int) -> dict[str, str]:
+        """The same on so many cores, each of whose workers may be at the GPU: a task that cannot
+        have it would run on the CPU, whatever the mode."""
+        return self.conf | {GPU_WORKERS: str(cores)}
+
+    def part(self, workload: Workload, cores: int) -> Part:
         """The query of a workload in this mode."""
-        return Part(workload.query, 0.0, self.options(workload), conf=self.conf)
+        return Part(workload.query, 0.0, self.options(workload), conf=self.conf_on(cores))
 
     def options(self, workload: Workload) -> dict[str, str]:
         """Options of the query's source: when its batches are cut."""

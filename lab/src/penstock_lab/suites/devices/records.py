@@ -68,7 +68,8 @@ class SparkRecord(Measured[Cell], frozen=True, tag_field="part", tag="spark"):
 
     @property
     def gpu_share(self) -> float | None:
-        """The share of batches that had something on the GPU; None where nobody planned them."""
+        """The share of batches of which a task ran something on the GPU, whatever was planned; None
+        where nobody planned them."""
         return self._share("gpu", "split")
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -35,7 +36,7 @@ from penstock_lab.suites.devices.records import (
 LEGEND = (
     "mean: ms from an input row's intended send to its batch's marker; batch: ms from a batch's "
     "cut to its marker, in the mean; rows: of a batch; workers: % of batches on the columnar path; "
-    "gpu: % of batches with an operation there"
+    "gpu: % of batches of which a task ran an operation there"
 )
 ALL_GPU = (THROUGHPUT_ORIENTED, THROUGHPUT_PANES)
 ON_GPU_MIN = 0.5
@@ -73,7 +74,12 @@ def show(
         show_legend(console, LEGEND)
     if records:
         show_summary(console, "devices", figures)
-    sentences = (*off_the_gpu(compared), *without_workers(compared), *unfinished(asked, records))
+    sentences = (
+        *fallbacks(compared),
+        *off_the_gpu(compared),
+        *without_workers(compared),
+        *unfinished(asked, records),
+    )
     for sentence in (*sentences, *asked.notes):
         console.print(Text(sentence, "yellow"), soft_wrap=True)
     show_not_counted(console, compared)
@@ -130,6 +136,22 @@ def show_inflections(
         if record.reason:
             console.print(f"{record.kind}: no point was learned: {record.reason}", soft_wrap=True)
     console.print()
+
+
+def fallbacks(compared: Sequence[SparkRecord]) -> list[str]:
+    """A sentence for every workload and mode with tasks that could not have the GPU, by cause."""
+    sentences = []
+    for workload, mode in ordered((r.cell.workload, r.system) for r in compared):
+        tasks: Counter[str] = Counter()
+        for record in compared:
+            if (record.cell.workload, record.system) == (workload, mode) and record.planned:
+                tasks.update(record.planned.fallbacks)
+        if tasks:
+            causes = ", ".join(f"{cause} {count}" for cause, count in tasks.most_common())
+            sentences.append(
+                f"{workload}, {mode}: tasks planned for the GPU ran on the CPU: {causes}"
+            )
+    return sentences
 
 
 def off_the_gpu(compared: Sequence[SparkRecord]) -> list[str]:

@@ -72,8 +72,8 @@ private[admission] final class FolderData(source: FileStreamSource, clock: Clock
   private def list(): Unit = {
     val beganNs = clock.nanos
     val decided = Option(SparkMembers.FilesAvailableNow.of(source))
-    val found = decided.getOrElse(SparkMembers.ListedFiles.of(source)).map(WaitingFile.of)
-    waiting.listed(found.filter(isNew), beganNs)
+    val files = decided.getOrElse(SparkMembers.ListedFiles.of(source)).map(WaitingFile.of)
+    waiting.listed(files.filter(isNew), beganNs)
     val endedNs = clock.nanos
     listAgainAtNs = Some(endedNs + math.max(PauseNsMin, (endedNs - beganNs) * PausePerListing))
   }
