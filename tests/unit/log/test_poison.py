@@ -84,6 +84,19 @@ def test_a_store_whose_key_is_too_long_is_refused_on_every_server_and_what_follo
     assert answers[4].instance == 2
 
 
+@pytest.mark.parametrize("name", ["x" * 201, "x" * 600, "a\x00b", ""])
+def test_a_marker_that_read_what_can_have_no_such_name_is_refused_in_both_logs(
+    server: Server, log: EmbeddedLog, name: str
+) -> None:
+    marked = with_snapshots(mark(), **{name: 0})
+    answers = server.apply(published(take(), marked, AppendRecord(("a",), b"x")))
+    log.run(take())
+    for refusal in (answers[2], log.submit(marked).exception(60)):
+        assert isinstance(refusal, BadCall)
+        assert "the name of an input is" in refusal.message
+    assert answers[3] == 3
+
+
 def test_in_the_embedded_log_the_neighbours_of_a_refused_operation_are_answered(
     log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,15 +138,17 @@ def fails_on(values: set[int], kind: Exception) -> Any:
     return failing
 
 
+@pytest.mark.parametrize("kind", [ValueError, lmdb.BadValsizeError, lmdb.KeyExistsError])
 def test_a_failure_that_nobody_thought_of_is_one_operations_own_in_both_logs(
-    server: Server, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+    server: Server, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
-    monkeypatch.setattr(Effects, "apply", fails_on({2}, ValueError("not thought of")))
+    """Also one of the store that every server must have: a key that it cannot hold, or has."""
+    monkeypatch.setattr(Effects, "apply", fails_on({2}, kind("not thought of")))
     operations = [AppendRecord(("a",), bytes([value])) for value in (1, 2, 3)]
     answers = server.apply(published(*operations))
     assert (answers[1], answers[3]) == (1, 3)
     assert isinstance(answers[2], PenstockError)
-    assert "ValueError: not thought of" in answers[2].message
+    assert f"{kind.__name__}: not thought of" in answers[2].message
     futures = [log.submit(operation) for operation in operations]
     assert isinstance(futures[1].exception(60), PenstockError)
     assert futures[2].result(60) == futures[0].result(60) + 1
