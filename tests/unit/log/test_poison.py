@@ -19,12 +19,12 @@ from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.backends.jetstream import codec
 from penstock.log.backends.jetstream.codec import Message, token
 from penstock.log.backends.jetstream.replay import last_on
-from penstock.log.operations import AppendRecord, Mark, Operation
+from penstock.log.operations import AppendRecord, Mark, Operation, Register
 from penstock.log.plan import Plan
 from penstock.log.store.apply import Effects
 from penstock.log.store.view import StoreView
 from penstock.log.view import View
-from penstock.model.ids import Lsn
+from penstock.model.ids import Lsn, StreamName
 from penstock.model.marker import Marker
 from support.log.drafts import draft, files, make, mark, rows, take
 from support.log.stream_server import PUBLISHER, Server, published
@@ -95,6 +95,17 @@ def test_a_marker_that_read_what_can_have_no_such_name_is_refused_in_both_logs(
         assert isinstance(refusal, BadCall)
         assert "the name of an input is" in refusal.message
     assert answers[3] == 3
+
+
+@pytest.mark.parametrize("name", ["x" * 600, ""])
+def test_what_has_a_name_that_no_key_can_hold_is_not_there_for_an_earlier_version(
+    server: Server, name: str
+) -> None:
+    brought = published(Register("group", "g", StreamName(name), Lsn(0)))
+    earlier = [Message(each.subject, bytes([2]) + each.body[1:]) for each in brought]
+    refusal = server.apply(earlier)[1]
+    assert isinstance(refusal, BadCall)
+    assert refusal.code == "unknown_stream"
 
 
 def test_in_the_embedded_log_the_neighbours_of_a_refused_operation_are_answered(
