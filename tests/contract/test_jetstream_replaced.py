@@ -140,7 +140,7 @@ def test_a_leader_that_answers_before_it_has_applied_everything_is_asked_again(
 
     monkeypatch.setattr(log._connection, "api", api)
     log._connection.on_reconnect()
-    assert log.run(record("3")) == 4
+    assert log.submit(record("3")).result(NOTICED_S) == 4
     assert answers_behind == 0
     assert log._applier.broken is None
 

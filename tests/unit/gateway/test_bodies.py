@@ -11,6 +11,8 @@ from penstock.errors import BadCall, TryAgain
 from penstock.gateway.bodies import SHORT_BYTES, SMALL_BYTES, Body, BodyMemory
 
 PIECE = 100 << 10
+PRESSED_S = 0.05
+LATE_S = 60.0
 
 
 class Content:
@@ -169,15 +171,11 @@ def test_a_body_larger_than_it_said_is_refused_while_it_comes(
         upload = Upload(memory, Request(length, headers), bytes_max=3 * PIECE)
         await upload.feed(4)
         with pytest.raises(BadCall) as refused:
-            await upload.task
+            await asyncio.wait_for(upload.task, LATE_S)
         assert refused.value.code == "request_too_large"
         assert memory.held_bytes == 0
 
     asyncio.run(story())
-
-
-PRESSED_S = 0.05
-LATE_S = 60.0
 
 
 def stalled(memory: BodyMemory, length: int | None = None) -> Upload:

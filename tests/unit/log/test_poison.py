@@ -19,12 +19,12 @@ from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.backends.jetstream import codec
 from penstock.log.backends.jetstream.codec import Message, token
 from penstock.log.backends.jetstream.replay import last_on
-from penstock.log.operations import AppendRecord, Mark, Operation
+from penstock.log.operations import AppendRecord, Mark, Operation, Register
 from penstock.log.plan import Plan
 from penstock.log.store.apply import Effects
 from penstock.log.store.view import StoreView
 from penstock.log.view import View
-from penstock.model.ids import Lsn
+from penstock.model.ids import Lsn, StreamName
 from penstock.model.marker import Marker
 from support.log.drafts import draft, files, make, mark, rows, take
 from support.log.stream_server import PUBLISHER, Server, published
@@ -84,6 +84,30 @@ def test_a_store_whose_key_is_too_long_is_refused_on_every_server_and_what_follo
     assert answers[4].instance == 2
 
 
+@pytest.mark.parametrize("name", ["x" * 201, "x" * 600, "a\x00b", ""])
+def test_a_marker_that_read_what_can_have_no_such_name_is_refused_in_both_logs(
+    server: Server, log: EmbeddedLog, name: str
+) -> None:
+    marked = with_snapshots(mark(), **{name: 0})
+    answers = server.apply(published(take(), marked, AppendRecord(("a",), b"x")))
+    log.run(take())
+    for refusal in (answers[2], log.submit(marked).exception(60)):
+        assert isinstance(refusal, BadCall)
+        assert "the name of an input is" in refusal.message
+    assert answers[3] == 3
+
+
+@pytest.mark.parametrize("name", ["x" * 600, ""])
+def test_what_has_a_name_that_no_key_can_hold_is_not_there_for_an_earlier_version(
+    server: Server, name: str
+) -> None:
+    brought = published(Register("group", "g", StreamName(name), Lsn(0)))
+    earlier = [Message(each.subject, bytes([2]) + each.body[1:]) for each in brought]
+    refusal = server.apply(earlier)[1]
+    assert isinstance(refusal, BadCall)
+    assert refusal.code == "unknown_stream"
+
+
 def test_in_the_embedded_log_the_neighbours_of_a_refused_operation_are_answered(
     log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,15 +149,17 @@ def fails_on(values: set[int], kind: Exception) -> Any:
     return failing
 
 
+@pytest.mark.parametrize("kind", [ValueError, lmdb.BadValsizeError, lmdb.KeyExistsError])
 def test_a_failure_that_nobody_thought_of_is_one_operations_own_in_both_logs(
-    server: Server, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+    server: Server, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
-    monkeypatch.setattr(Effects, "apply", fails_on({2}, ValueError("not thought of")))
+    """Also one of the store that every server must have: a key that it cannot hold, or has."""
+    monkeypatch.setattr(Effects, "apply", fails_on({2}, kind("not thought of")))
     operations = [AppendRecord(("a",), bytes([value])) for value in (1, 2, 3)]
     answers = server.apply(published(*operations))
     assert (answers[1], answers[3]) == (1, 3)
     assert isinstance(answers[2], PenstockError)
-    assert "ValueError: not thought of" in answers[2].message
+    assert f"{kind.__name__}: not thought of" in answers[2].message
     futures = [log.submit(operation) for operation in operations]
     assert isinstance(futures[1].exception(60), PenstockError)
     assert futures[2].result(60) == futures[0].result(60) + 1
