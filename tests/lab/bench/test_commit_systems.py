@@ -28,7 +28,7 @@ from penstock_lab.suites.commit.cells import SYSTEMS as COMPARED
 from penstock_lab.suites.commit.losses import LOSSES, LOST, STATE, beside
 from penstock_lab.suites.commit.runs import conf_of
 
-DOC = Path(__file__).parents[3] / "docs" / "bench.md"
+DOC = Path(__file__).parents[3] / "docs" / "bench" / "commit.md"
 WITHOUT_CHANGELOG = {"default", "zstream"}
 ON_LOG = [each for each in DIFFERENCES if SYSTEMS[each.system].rows == "log"]
 """Those whose sessions are made by us."""

@@ -113,7 +113,7 @@ def test_repeats_are_as_many_as_asked_for_or_those_of_the_size() -> None:
 
 
 def test_the_page_s_command_has_every_query_and_each_mechanism_in_one_repeat() -> None:
-    page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8").replace("\\\n", "")
+    page = (ROOT / "docs" / "bench" / "floor.md").read_text(encoding="utf-8").replace("\\\n", "")
     (line,) = [line for line in page.splitlines() if "bench floor" in line and "ledgers" in line]
     words = line.split()
     asked = [(word, words[place + 1]) for place, word in enumerate(words[:-1])]

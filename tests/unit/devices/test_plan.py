@@ -365,7 +365,7 @@ def test_the_inflection_point_is_where_lines_cross() -> None:
 def test_the_costs_we_ship_cross_where_they_did_on_a_gpu_that_was_measured(
     kind: OperationKind, measured_kb: float
 ) -> None:
-    """The figures of docs/bench.md, to the factor that learned points are held to."""
+    """The figures of docs/bench/devices.md, to the factor that learned points are held to."""
     point = pipeline_inflection(costs_of(pipeline_of(kind), {}))
     assert point is not None
     assert 1 / 1.5 < point / (measured_kb * KB) < 1.5

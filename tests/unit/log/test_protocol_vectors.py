@@ -65,7 +65,7 @@ def test_the_page_and_the_vectors_have_one_version() -> None:
 
 def test_pages_and_plug_in_name_the_version_of_the_code() -> None:
     root = Path(__file__).parents[3]
-    pages = [path.read_text("utf-8") for path in (root / "docs").glob("*.md")]
+    pages = [path.read_text("utf-8") for path in (root / "docs").rglob("*.md")]
     assert {n for page in pages for n in re.findall(rf"{PROTOCOL_HEADER}: (\d+)", page)} == {
         str(PROTOCOL)
     }
