@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -103,13 +104,20 @@ def open_to_others(folder: Path) -> list[str]:
     ]
 
 
+def watched(pieces: Iterable[bytes], folder: Path) -> Iterator[bytes]:
+    """The pieces of a backup: nobody else can read those before, while it is being written."""
+    for piece in pieces:
+        assert open_to_others(folder) == []
+        yield piece
+
+
 def test_nobody_else_can_read_a_data_folder_or_a_backup(tmp_path: Path) -> None:
     data, backup, restored = (tmp_path / name for name in ("data", "backup", "restored"))
     with Served(data) as served:
         served.make()
         served.append(table(1))
         assert open_to_others(data) == []
-        write_backup(backup, Client(served.url, served.token).backup())
+        write_backup(backup, watched(Client(served.url, served.token).backup(), backup))
     restore(backup, restored, Settings())
     assert open_to_others(backup) == []
     assert open_to_others(restored) == []
