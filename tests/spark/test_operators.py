@@ -20,7 +20,6 @@ from pyspark.sql.types import LongType, StructField, StructType
 import penstock
 from penstock.client import Client
 from penstock.observe.prefetch_counts import OperatorPrefetch
-from support.spark.holdings import wait_for_an_empty_cache
 
 Fresh = Callable[[str], str]
 
@@ -236,6 +235,9 @@ def test_the_same_with_a_cache_in_front_of_its_state_that_is_in_use(
     name: str,
     settings: dict[str, str],
 ) -> None:
+    # Python workers import this module for its functions, and do not have the tests' `support`.
+    from support.spark.holdings import wait_for_an_empty_cache
+
     # Of the stores that are open the first one has decided on the cache.
     wait_for_an_empty_cache()
     (counts,) = run_across_a_restart(spark, client, fresh, tmp_path, name, counts_reads=True)
