@@ -74,7 +74,10 @@ object RunningQuery {
   def skippingSink(query: String): Option[String] =
     execution(query).map(_.sink.getClass).filter(maySkip(_, SparkMembers.FileSinkLog)).map(_.getName)
 
-  /** SinkLog can see to a file sink only where this version of Spark has the field. */
+  /**
+   * Whether a sink of this class may skip a batch that it has: Spark's older sinks may. The file sink
+   * may only where the field that tells the place of its log is missing, as SinkLog needs that place.
+   */
   private[penstock] def maySkip(sink: Class[_], logOf: SparkField[_, _]): Boolean =
     if (classOf[FileStreamSink].isAssignableFrom(sink)) !logOf.isThere
     else classOf[Sink].isAssignableFrom(sink) && !classOf[ForeachBatchSink[_]].isAssignableFrom(sink)
