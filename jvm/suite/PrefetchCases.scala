@@ -117,6 +117,23 @@ object PrefetchCases extends Cases {
     }
   }
 
+  check("what_is_counted_of_a_run_that_has_ended_is_forgotten", once) { _ =>
+    val rig = slowRig()
+    rig.get("a")
+    val late = rig.counts().copy(store = "state/0/1")
+    val lookaheads = new Lookaheads
+    val facts = BatchFacts((_, _) => false, _ => 0L)
+    val candidates = new ActiveCandidates(_ => Seq(late), lookaheads, facts, new RelayedHints)
+    candidates.counted(late.run, Seq(late))
+    equal("runs known", candidates.size, 1)
+    candidates.endRun(late.run)
+    lookaheads.planned(late.run, Seq(OperatorLookahead(0, "aggregate", Candidate.all, Set.empty, Nil)))
+    candidates.counted(late.run, Seq(late))
+    holds("it has no operators")(candidates.json(late.run).contains("\"operators\":[]"))
+    equal("its metrics", candidates.metrics(late.run), Map.empty[String, String])
+    equal("runs known after its end", candidates.size, 0)
+  }
+
   check("every_switch_of_the_controller_is_in_the_log_with_its_reason", once) { _ =>
     val control = new OperatorControl("some-run", 3)
     val lines = new Lines

@@ -33,6 +33,7 @@ final class ActiveCandidates(
   import ActiveCandidates._
 
   private val runs = mutable.LinkedHashMap.empty[String, mutable.SortedMap[Long, OperatorControl]]
+  private val endedRuns = mutable.LinkedHashSet.empty[String]
 
   /** From where keys are hinted in the batch that the calling stream thread plans. */
   def of(run: String, operator: Long): Set[Candidate] = {
@@ -44,15 +45,18 @@ final class ActiveCandidates(
     }
   }
 
-  /** Counts of another JVM. */
+  /** Counts of another JVM; those of a run that has ended are dropped, as nobody would forget them again. */
   def counted(run: String, counts: Seq[PrefetchCounts]): Unit = synchronized {
-    for (count <- counts; operator <- OperatorCounts.operatorOf(count.store)) {
+    for (count <- counts; operator <- OperatorCounts.operatorOf(count.store) if !endedRuns(run)) {
       control(run, operator)(_.counted(count))
     }
   }
 
-  def forgetRun(run: String): Unit = synchronized {
+  /** The query has terminated. Tasks and stores of it that go on for a while count for nothing from now on. */
+  def endRun(run: String): Unit = synchronized {
     runs -= run
+    endedRuns += run
+    if (endedRuns.size > RunsMax) endedRuns -= endedRuns.head
     ()
   }
 
@@ -67,7 +71,7 @@ final class ActiveCandidates(
     all.putObject("relayed").put("passed_on", relayed.passedCount)
       .put("arrived", relayed.arrivedCount).put("dropped", relayed.droppedCount)
     val operators = all.putArray("operators")
-    val planned = lookaheads.of(run).map(each => each.operator -> each).toMap
+    val planned = lookaheads.of(run).filterNot(_ => endedRuns(run)).map(each => each.operator -> each).toMap
     planned.keys.foreach(control(run, _)(identity))
     runs.get(run).toSeq.flatMap(_.values).foreach { control =>
       control.fill(operators.addObject(), planned.get(control.operator))
@@ -115,7 +119,7 @@ final class ActiveCandidates(
 private object ActiveCandidates {
   val UsInMs = 1000L
 
-  /** More than run on one driver; of the rest the oldest is forgotten. */
+  /** More than run on one driver, or have ended just now; of the rest the oldest is forgotten. */
   val RunsMax = 200
 
   /** A local property that Spark's stream thread gives to its jobs. */

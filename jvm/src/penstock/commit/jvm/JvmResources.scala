@@ -106,6 +106,7 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     Option(closersByRun.remove(run)).foreach(_())
     planNotes.forgetRun(run)
     devicePlans.forgetRun(run)
+    activeCandidates.endRun(run)
     forgetRun(run)
   }
 
@@ -116,7 +117,6 @@ final class JvmResources private (val clock: Clock) extends ExecutorParts with L
     copier.forgetRun(run)
     news.forgetRun(run)
     lookaheads.forgetRun(run)
-    activeCandidates.forgetRun(run)
     prefetch.forgetRun(run)
     parts.forgetRun(run)
     changes.happened()
