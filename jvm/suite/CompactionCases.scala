@@ -138,6 +138,23 @@ object CompactionCases extends Cases {
     equal("time", new RocksDBInternals(rocksDBOf(provider), new ManualClock, moved).compactionMs, 0L)
   }
 
+  check("a_spark_without_the_native_store_pauses_and_awaits_no_compaction", once) { rig =>
+    val provider = rig.provider(minDeltas = 100)
+    rig.batch(provider, 0, ("a", 1) -> 1)
+    val store = rig.getStore(provider, 1)
+    val native = nativeOf(provider)
+    val moved = new SparkField[RocksDB, NativeRocksDB](classOf[RocksDB], "moved", classOf[NativeRocksDB])
+    val internals = new RocksDBInternals(rocksDBOf(provider), new ManualClock, nativeStore = moved)
+    val compacting = compactSlowly(native)
+    native.setOptions(MutableColumnFamilyOptions.builder().setDisableAutoCompactions(false).build())
+    equal("whether none is known to run", internals.stopCompaction(limitMs = 5000), true)
+    holds("the compaction runs on")(isCompacting(native))
+    holds("compaction does not rest")(!native.getOptions.disableAutoCompactions())
+    internals.allowCompaction(true)
+    compacting.join()
+    store.abort()
+  }
+
   /** Until the compaction ends, what is not to begin before its end does not; it is waited for. */
   private def waits(native: NativeRocksDB, isWaiting: => Boolean)(hasBegun: => Boolean): Unit = {
     var wasSeenWaiting = false

@@ -1,10 +1,13 @@
 package org.apache.spark.sql.execution.streaming.state.contract
 
+import java.io.File
+
+import org.apache.hadoop.conf.Configuration
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.penstock.SparkMembers
+import org.apache.spark.sql.penstock.{SparkField, SparkMembers}
 import org.apache.spark.sql.types.{LongType, StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 import org.rocksdb.{FlushOptions, RocksDB => NativeRocksDB}
@@ -14,6 +17,28 @@ import penstock.eviction.{DeclaredScan, ScanCounts, StoreFamily, TimeColumn, Tim
 
 import Checks._
 import Rows.key
+
+/** Stores as ours are, with a Spark that keeps its native store where we do not look. */
+final class MovedStoreProvider extends RocksDBStateStoreProvider {
+  override protected def createRocksDB(
+      dfsRootDir: String,
+      conf: RocksDBConf,
+      localRootDir: File,
+      hadoopConf: Configuration,
+      loggingId: String,
+      useColumnFamilies: Boolean,
+      enableStateStoreCheckpointIds: Boolean,
+      partitionId: Int,
+      eventForwarder: Option[RocksDBEventForwarder],
+      uniqueId: Option[String]): RocksDB =
+    new EvictingRocksDB(
+      dfsRootDir, conf, localRootDir, hadoopConf, loggingId, useColumnFamilies,
+      enableStateStoreCheckpointIds, partitionId, eventForwarder, uniqueId) {
+
+      override protected def nativeStore: SparkField[RocksDB, NativeRocksDB] =
+        new SparkField(classOf[RocksDB], "moved", classOf[NativeRocksDB])
+    }
+}
 
 /** Reads for eviction leave RocksDB's cache to what batches look up. */
 object EvictionCases extends Cases {
@@ -63,6 +88,22 @@ object EvictionCases extends Cases {
     lookUp(next)
     rig.commit(next)
     holds("those of the next batch do")(cachedBytes(provider) - untouched > CachedBytesMin)
+  }
+
+  check("a_spark_without_the_native_store_scans_for_eviction_as_it_does_alone", once) { rig =>
+    val variant = Variant("moved", s"contract.${classOf[MovedStoreProvider].getSimpleName}", changelog = true)
+    val without = new StoreRig(variant, rig.root.resolveSibling(s"${rig.name}-moved"))
+    try {
+      val provider = inFiles(without)
+      // The second scan would be skipped if anything was known of the first.
+      Seq(1L, 2L).foreach { version =>
+        inTaskThatEvicts(provider) {
+          val evicting = without.getStore(provider, version)
+          equal(s"rows of version $version", evicting.iterator().size, RowCount)
+          without.commit(evicting)
+        }
+      }
+    } finally without.stop()
   }
 
   /** A provider whose rows, with times from 0 on, are in files and not in memory. */

@@ -10,6 +10,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.penstock.SparkMemberCases
 import org.apache.spark.sql.penstock.admission.{KafkaCases, OutsideDataCases}
 import org.apache.spark.sql.penstock.columnar.PlanRuleCases
+import org.apache.spark.sql.penstock.eviction.WatermarkCases
 import org.apache.spark.sql.penstock.lookahead.LookaheadCases
 
 import penstock.admission.AdmissionCases
@@ -76,6 +77,7 @@ object Main {
     "plan rules" -> PlanRuleCases,
     "spark members" -> SparkMemberCases,
     "eviction" -> EvictionCases,
+    "watermark" -> WatermarkCases,
     "outside data" -> OutsideDataCases,
     "kafka" -> KafkaCases)
 

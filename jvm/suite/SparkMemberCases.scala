@@ -66,8 +66,13 @@ object SparkMemberCases extends Cases {
       equal("another sink", RunningQuery.maySkip(classOf[WholeBatches], log), true)
       equal("no such sink", RunningQuery.maySkip(classOf[String], log), false)
     }
-    holds("no session is refused for it")(!SparkMembers.needed.contains(SparkMembers.FileSinkLog))
-    holds("it is named where it is missing")(SparkMembers.optional.exists(_._1 == SparkMembers.FileSinkLog))
+  }
+
+  check("no_session_is_refused_for_the_native_store_or_the_log_of_file_sinks", once) { _ =>
+    Seq(SparkMembers.NativeStore, SparkMembers.FileSinkLog).foreach { member =>
+      holds(s"no session is refused for $member")(!SparkMembers.needed.contains(member))
+      holds(s"$member is named where it is missing")(SparkMembers.optional.exists(_._1 == member))
+    }
   }
 
   check("what_a_query_can_do_without_is_named_where_it_is_missing_and_nothing_is_refused", once) { _ =>

@@ -19,6 +19,7 @@ from support.spark.mechanisms_off import EARLY_ANSWERS, PLAIN_BATCHES
 
 SEED = 20261115
 KILLS = 10
+QUERIES = ["totals", "copies", "windows"]
 KEY = "spark.penstock.prefetch"
 # A cache with no room for all keys: in every batch there is something to fetch.
 SMALL_CACHE = {f"{KEY}.cache.bytes": "2000", f"{KEY}.hot.threshold": "255"}
@@ -44,9 +45,9 @@ def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path:
     with Feeder(server.client()) as feeder:
         for number in range(KILLS):
             conf = SWITCHED[number % len(SWITCHED)]
-            driver = DriverProcess(server, folder, args={"conf": conf})
+            driver = DriverProcess(server, folder, args={"conf": conf, "queries": QUERIES})
             before = marked_all(client, ids)
-            ids = wait_for_queries(driver, 2)
+            ids = wait_for_queries(driver, len(QUERIES))
             # Past the recovery: each query has committed at least one batch of this run.
             wait_for_commits(client, ids, before)
             if KEY in conf:
@@ -55,8 +56,8 @@ def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path:
             driver.kill()
             check(client, ids)
         feeder.stop()
-    assert finish(server, folder, rows_per_batch=100_000) == ids
-    assert check(client, ids) == {"totals": feeder.sent, "copies": feeder.sent}
+    assert finish(server, folder, rows_per_batch=100_000, queries=QUERIES) == ids
+    assert check(client, ids) == dict.fromkeys(QUERIES, feeder.sent)
     assert all(client.query(q).instance == KILLS + 1 for q in ids.values())
 
 

@@ -15,14 +15,16 @@ OTHER_MODES = dict(zip(VARIANTS, ("sync", "full", "asyncckpt") * 2, strict=True)
 EVICTION = {"spark.penstock.eviction": "spark"}
 WATERMARK = {"spark.penstock.batch.watermark": "spark"}
 PANES = {"spark.penstock.windows": "spark"}
-# Of each query in the first run, and of the next one in the second.
+FILES = {"spark.penstock.checkpoint.localFiles": "spark"}
+# Of each query in the first run, and of the next one in the second. In each mode Hadoop writes the
+# files of some query, and Penstock those of another.
 SWITCHED: tuple[dict[str, str], ...] = (
     EVICTION,
     {**WATERMARK, **PANES},
-    {},
-    {**EVICTION, **WATERMARK, **PANES},
+    FILES,
+    {**EVICTION, **WATERMARK, **PANES, **FILES},
     EVICTION,
-    PANES,
+    {**PANES, **FILES},
 )
 FIRST_SETTINGS = dict(zip(VARIANTS, SWITCHED, strict=True))
 OTHER_SETTINGS = dict(zip(VARIANTS, (*SWITCHED[1:], SWITCHED[0]), strict=True))

@@ -76,10 +76,11 @@ def transformed(frame: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class Left:
-    """A query whose eviction is left to Spark."""
+    """A query whose eviction is left to Spark, and what is said of code that compares its times."""
 
     frame: Callable[[DataFrame], DataFrame]
     reason: str
+    code: str
     conf: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -87,22 +88,46 @@ def unknown(operator: str) -> str:
     return f"left to Spark: this rule does not know how {operator} evicts"
 
 
+def unknown_code(operator: str) -> str:
+    return unknown(operator).replace("evicts", "compares times with a watermark")
+
+
+def referring(parts: str) -> str:
+    return f"code for {parts} refers to the watermark"
+
+
 LEFT = (
-    Left(sessions, unknown("SessionWindowStateStoreSave")),
-    Left(groups, unknown("FlatMapGroupsInPandasWithState")),
-    Left(transformed, unknown("TransformWithStateInPySpark")),
-    Left(join_by_key, unknown("StreamingSymmetricHashJoin"), {JOIN_FORMAT: "4"}),
+    *(
+        Left(frame, unknown(operator), unknown_code(operator))
+        for frame, operator in (
+            (sessions, "SessionWindowStateStoreSave"),
+            (groups, "FlatMapGroupsInPandasWithState"),
+            (transformed, "TransformWithStateInPySpark"),
+        )
+    ),
+    Left(
+        join_by_key,
+        unknown("StreamingSymmetricHashJoin"),
+        referring("eviction"),
+        {JOIN_FORMAT: "4"},
+    ),
     Left(
         distinct,
         unknown("StreamingDeduplicate"),
+        referring("late rows"),
         {"spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "1"},
     ),
     Left(
         per_window,
         f"left to Spark: its state is kept by {STOCK[PROVIDER]}, not by Penstock's provider",
+        referring("late rows and eviction"),
         {PROVIDER: STOCK[PROVIDER]},
     ),
-    Left(lambda frame: frame.groupBy("key").count(), "it evicts nothing"),
+    Left(
+        lambda frame: frame.groupBy("key").count(),
+        "it evicts nothing",
+        "it compares no times with a watermark",
+    ),
 )
 
 
@@ -129,13 +154,17 @@ def test_what_is_not_known_is_left_to_spark_with_the_reason(
         for query in queries:
             query.processAllAvailable()
         notes = [
-            [note.text for note in penstock.plan_notes(query) if note.rule == "eviction"]
-            for query in queries
+            [(note.rule, note.text) for note in penstock.plan_notes(query)] for query in queries
         ]
     finally:
         for query in queries:
             query.stop()
-    assert notes == [[left.reason] for left in LEFT]
+    for rule, expected in (
+        ("eviction", [left.reason for left in LEFT]),
+        ("watermark", [left.code for left in LEFT]),
+    ):
+        said = [[text for of, text in of_query if of == rule] for of_query in notes]
+        assert said == [[text] for text in expected]
 
 
 def compilations(driver: Driver) -> int:

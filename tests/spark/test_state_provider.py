@@ -20,7 +20,7 @@ GROUPS = (
     *("dead thread", "local space", "compaction", "piece life", "limits", "news", "isolation"),
     *("arrival", "run", "retry", "stall", "cache", "cached store", "lookahead", "prefetch"),
     *("token", "admission", "device plans", "interpreters", "plan rules", "spark members"),
-    *("eviction", "outside data", "kafka"),
+    *("eviction", "watermark", "outside data", "kafka"),
 )
 
 

@@ -26,7 +26,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import penstock
 from penstock_lab.experiment.running_query import last_batch
+from support.spark.exactly_once import SLIDE_MS, START_MS, STEP_MS
 from support.spark.session_settings import session_settings
+from support.spark.three_queries.job import windows
 
 PAIRED = 5_000
 
@@ -86,6 +88,7 @@ def writer_of(name: str, events: DataFrame) -> DataStreamWriter:
         "copies": (copies(events), "append", "n"),
         "slow": (slow(events), "append", "n"),
         "pairs": (pairs(events), "append", "n"),
+        "windows": (windows(timed(events), SLIDE_MS), "append", "key"),
     }
     frame, mode, key = made[name.partition("_")[0]]
     writer = frame.writeStream.format("penstock").outputMode(mode)
@@ -96,6 +99,10 @@ def totals(events: DataFrame) -> DataFrame:
     return events.groupBy("key").agg(
         f.count("*").alias("rows"), f.sum("value").alias("total"), f.max("n").alias("last_n")
     )
+
+
+def timed(events: DataFrame) -> DataFrame:
+    return events.withColumn("at", f.timestamp_millis(f.col("n") * STEP_MS + START_MS))
 
 
 def copies(events: DataFrame) -> DataFrame:

@@ -7,12 +7,18 @@ import threading
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.client import Client
+from support.spark.three_queries.expected import Row, windows_closed_by
 
 EVENTS = "n bigint, key bigint, value bigint"
 KEYS = 50
 TWINS = ("lefts", "rights")
+START_MS = 1_800_000_000_000
+STEP_MS = 5
+"""Event time between two rows: what Feeder appends at once lies within the watermark's delay."""
+SLIDE_MS = 2_000
 
 
 def events(first: int, count: int) -> pa.Table:
@@ -130,6 +136,28 @@ def check_twins(client: Client, query: str) -> int:
     return total
 
 
+def check_windows(client: Client, query: str) -> int:
+    """Each window is there once, with what it has; all are that the watermark of the batch before
+    the last has closed, and none that no batch's has."""
+    markers = client.markers(query)
+    if not markers:
+        return 0
+    positions = [0, 0, *(marker.positions["events"] for marker in markers)]
+    before, closing, last = (timed(client.read("events", 0, at)) for at in positions[-3:])
+    got = client.read("windows", 0, markers[-1].lsn).select(["ends", "key", "rows", "total"])
+    visible: list[Row] = [tuple(row.values()) for row in got.to_pylist()]
+    assert len(set(visible)) == len(visible)
+    closed = [set(windows_closed_by(seen, last, SLIDE_MS)) for seen in (before, closing)]
+    assert closed[0] <= set(visible) <= closed[1]
+    return int(last.num_rows)
+
+
+def timed(rows: pa.Table) -> pa.Table:
+    """With the event time of each row, which follows from its number."""
+    at_us = pc.multiply(pc.add(pc.multiply(rows["n"], STEP_MS), START_MS), 1_000)
+    return rows.append_column("at", at_us.cast(pa.timestamp("us", "UTC")))
+
+
 def numbers(client: Client, stream: str, after: int, until: int) -> list[int]:
     return sorted(client.read(stream, after, until)["n"].to_pylist())
 
@@ -186,4 +214,4 @@ class TwinsReader:
         self.rows += len(left)
 
 
-_CHECKS = {"copies": check_copies, "twins": check_twins}
+_CHECKS = {"copies": check_copies, "twins": check_twins, "windows": check_windows}

@@ -9,5 +9,6 @@ PLAIN_BATCHES = {
     "spark.penstock.eviction": "spark",
     "spark.penstock.windows": "spark",
     "spark.penstock.inline.bytes": "0",
+    "spark.penstock.checkpoint.localFiles": "spark",
 }
 EARLY_ANSWERS = {"spark.penstock.commit.earlyAnswers": "true"}

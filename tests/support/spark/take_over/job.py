@@ -52,6 +52,7 @@ SWITCHES_ON = {
     "spark.penstock.eviction": "skip",
     "spark.penstock.batch.watermark": "reference",
     "spark.penstock.windows": "panes",
+    "spark.penstock.checkpoint.localFiles": "direct",
 }
 
 # Their sinks skip a batch that is run again, as Spark's do.

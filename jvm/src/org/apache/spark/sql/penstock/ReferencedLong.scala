@@ -33,4 +33,10 @@ private[sql] object ReferencedLong {
       LessThanOrEqual(time, ReferencedLong(number))
     case other => other
   }
+
+  /** Whether it is a comparison as Spark makes it, or one that `in` has made. */
+  def isKnown(comparison: Expression): Boolean = in(comparison) match {
+    case LessThanOrEqual(_, _: ReferencedLong) => true
+    case _ => false
+  }
 }

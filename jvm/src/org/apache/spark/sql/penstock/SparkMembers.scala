@@ -63,7 +63,10 @@ object SparkMembers extends Logging {
   val ProgressCondition = new SparkMethod[StreamExecution, Condition](
     classOf[StreamExecution], "awaitProgressLockCondition", classOf[Condition])
 
-  /** The native store, whose compaction is to rest while an LSM checkpoint is taken. */
+  /**
+   * The native store, whose rows scans for eviction read and whose compaction can rest while an LSM
+   * checkpoint is taken. Where it is missing, scans are Spark's and compaction goes on.
+   */
   val NativeStore =
     new SparkField[RocksDB, NativeRocksDB](classOf[RocksDB], "db", classOf[NativeRocksDB])
 
@@ -111,7 +114,7 @@ object SparkMembers extends Logging {
 
   /** Those without which an answer or a recovery could be wrong. */
   private[penstock] val needed: Seq[SparkMember] =
-    Seq(NativeStore, SnapshotForced, LastSnapshotVersion)
+    Seq(SnapshotForced, LastSnapshotVersion)
 
   /** Those that a query can do without, with what is lost where they are missing. */
   private[penstock] val optional: Seq[(SparkMember, String)] = Seq(
@@ -119,6 +122,7 @@ object SparkMembers extends Logging {
     FileCleaner -> "a query that reads files commits each batch before it cuts the next",
     ListedFiles -> Unlisted, FilesAvailableNow -> Unlisted,
     ProgressLock -> Unheld, ProgressCondition -> Unheld,
+    NativeStore -> "scans for eviction are Spark's, and no commit pauses or awaits compaction",
     NativeStatistics -> "the time of compactions is reported as 0",
     ColumnFamilies -> "scans for eviction of joins go through RocksDB's cache",
     StoreReadOptions -> "look-ups for eviction go through RocksDB's cache",
@@ -143,8 +147,7 @@ object SparkMembers extends Logging {
   def missing: Seq[String] = missingOf(optional)
 
   private[penstock] def missingOf(members: Seq[(SparkMember, String)]): Seq[String] =
-    for ((member, lost) <- members if !member.isThere)
-      yield s"Spark $SPARK_VERSION has no $member: $lost. Nothing else differs"
+    for ((member, lost) <- members; lack <- member.lack) yield s"$lack: $lost. Nothing else differs"
 
   /**
    * Throws BadCall, which names the version of Spark, if it lacks one that is needed; says once which
@@ -177,6 +180,9 @@ sealed abstract class SparkMember(kind: String, owner: Class[_], name: String, e
   def check(): Unit = { member; () }
 
   lazy val isThere: Boolean = Try(check()).isSuccess
+
+  /** That this version of Spark lacks it, in words, if it does. */
+  def lack: Option[String] = Option.unless(isThere)(s"Spark $SPARK_VERSION has no $this")
 
   override def toString: String = s"$kind $name of class ${owner.getName}"
 }

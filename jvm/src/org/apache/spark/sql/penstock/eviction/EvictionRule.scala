@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.state.StateKeeper
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.penstock.{PlanAttempt, RunningQuery}
+import org.apache.spark.sql.penstock.{PlanAttempt, RunningQuery, SparkMembers}
 
 import penstock.commit.jvm.JvmResources
 import penstock.eviction.{ScanCounts, ScanNames}
@@ -24,6 +24,7 @@ import penstock.settings.{ChoiceKey, Keys}
  * nothing, and has generated code refer to the watermark. Plans are otherwise as they were.
  */
 object EvictionRule extends Rule[SparkPlan] {
+  private[eviction] val WatermarkName = "watermark"
   private val RuleName = "eviction"
 
   /** Of a note that is about no operator in particular. */
@@ -34,21 +35,21 @@ object EvictionRule extends Rule[SparkPlan] {
     if (!plan.exists(_.isInstanceOf[StateStoreWriter]) || isDone(plan)) plan
     else plan.transformUp { case operator: StateStoreWriter => tried(operator) }
   } { reason =>
-    say(NoOperator, leftToSpark(reason))
+    say(RuleName, NoOperator, leftToSpark(reason))
     plan
   }
 
   private def isDone(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[EvictionScansExec])
 
   private def tried(operator: StateStoreWriter): SparkPlan = PlanAttempt.of(planned(operator)) { reason =>
-    say(operator.stateInfo.fold(NoOperator)(_.operatorId), leftToSpark(reason))
+    say(RuleName, operator.stateInfo.fold(NoOperator)(_.operatorId), leftToSpark(reason))
     operator
   }
 
   private def planned(operator: StateStoreWriter): SparkPlan = operator.stateInfo match {
     case Some(state) =>
       val scans = if (isAsked) declared(operator, state.operatorId) else Nil
-      val isReferenced = isWatermarkReferenced && WatermarkCode.isKnown(operator)
+      val isReferenced = isWatermarkReferenced && isCodeKnown(operator, state.operatorId)
       if (scans.isEmpty && !isReferenced) operator
       else
         EvictionScansExec(
@@ -59,13 +60,20 @@ object EvictionRule extends Rule[SparkPlan] {
     case None => operator
   }
 
+  /** Whether code of the operator can refer to the watermark; if not, that is said. */
+  private def isCodeKnown(operator: StateStoreWriter, id: Long): Boolean = {
+    val note = WatermarkCode.noteOfUnknown(operator)
+    note.foreach(say(WatermarkName, id, _))
+    note.isEmpty
+  }
+
   /** The scans that stores may skip, and what is said about them. */
   private def declared(operator: StateStoreWriter, id: Long): Seq[OperatorScan] = {
     val scans = for {
       known <- OperatorScans.of(operator).toRight(s"this rule does not know how ${operator.nodeName} evicts")
-      _ <- if (known.isEmpty) Right(()) else StateKeeper.reasonAgainstOurs.toLeft(())
+      _ <- if (known.isEmpty) Right(()) else reasonAgainstStores.toLeft(())
     } yield known
-    say(id, scans match {
+    say(RuleName, id, scans match {
       case Left(reason) => leftToSpark(reason)
       case Right(Nil) => "it evicts nothing"
       case Right(known) => s"scans for eviction per partition: ${known.size}, skipped where no row has expired"
@@ -73,13 +81,16 @@ object EvictionRule extends Rule[SparkPlan] {
     scans.getOrElse(Nil)
   }
 
-  private def leftToSpark(reason: String): String = s"left to Spark: $reason"
+  private def reasonAgainstStores: Option[String] =
+    StateKeeper.reasonAgainstOurs.orElse(SparkMembers.NativeStore.lack)
+
+  private[eviction] def leftToSpark(reason: String): String = s"left to Spark: $reason"
 
   /** A plan that is made for its explanation only belongs to no run, and nothing is kept of it. */
-  private def say(operator: Long, text: String): Unit = for {
+  private[eviction] def say(rule: String, operator: Long, text: String): Unit = for {
     (_, run) <- RunningQuery.streamThread
     batch <- RunningQuery.batchOfThisThread
-  } JvmResources.here.planNotes.say(run, batch, RuleName, operator, text)
+  } JvmResources.here.planNotes.say(run, batch, rule, operator, text)
 
   private def isAsked: Boolean = set(Keys.Eviction) == Keys.SkipEviction
 
@@ -113,7 +124,10 @@ private[sql] final case class EvictionScansExec(
 
   override protected def doExecute(): RDD[InternalRow] = {
     // What fails leaves the watermark in the code, as Spark has it.
-    if (isWatermarkReferenced) PlanAttempt.of(WatermarkCode.refer(child))(_ => ())
+    if (isWatermarkReferenced) {
+      val note = PlanAttempt.of(WatermarkCode.refer(child))(EvictionRule.leftToSpark)
+      EvictionRule.say(EvictionRule.WatermarkName, folder.operator, note)
+    }
     val counts = new CountedScans(longMetric("scansSkipped"), longMetric("scansMade"))
     new DeclaredScansRDD(child.execute(), scans, folder, counts)
   }

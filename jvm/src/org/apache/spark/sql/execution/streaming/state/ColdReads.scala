@@ -40,7 +40,8 @@ private[state] object DirectReads {
 
 /**
  * A declared delay for each read that needs a block which is not in memory: RocksDB is asked with
- * what it has there, and if that is not enough, the reader pauses before it reads.
+ * what it has there, and if that is not enough, the reader pauses before it reads. Refused where
+ * this version of Spark lacks a field for it: what is measured without the delay would be wrong.
  */
 private[state] final class SlowReads(db: RocksDB, useColumnFamilies: Boolean) {
   private val options = new ReadOptions().setReadTier(ReadTier.BLOCK_CACHE_TIER)

@@ -6,7 +6,7 @@ import java.io.File
 import scala.collection.mutable
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.spark.sql.penstock.SparkMembers
+import org.apache.spark.sql.penstock.{SparkField, SparkMembers}
 import org.apache.spark.util.NextIterator
 import org.rocksdb.{ReadOptions, RocksDB => NativeRocksDB}
 
@@ -19,7 +19,8 @@ import penstock.eviction.{RunningScan, StoreFamily, TaskScans, TimedStore}
  * the expired rows only. What it knows is in memory: nothing is written that Spark would not write,
  * and a store that is opened again begins with nothing known.
  *
- * Only scans that a task has declared (`TaskScans`) are touched.
+ * Only scans that a task has declared (`TaskScans`) are touched, and none where this version of Spark
+ * keeps the native store elsewhere.
  */
 private[state] abstract class EvictingRocksDB(
     dfsRootDir: String,
@@ -55,7 +56,7 @@ private[state] abstract class EvictingRocksDB(
       loadEmpty: Boolean): RocksDB = {
     val before = native
     val loaded = super.load(version, stateStoreCkptId, readOnly, loadEmpty)
-    if (native ne before) times.clear()
+    if (!native.exists(now => before.exists(_ eq now))) times.clear()
     spareCache(false)
     watchFamilies()
     loaded
@@ -202,16 +203,16 @@ private[state] abstract class EvictingRocksDB(
       else
         SparkMembers.ColumnFamilies.ifAny(this).flatMap(families => Option(families.get(family))).map(info =>
           RocksDBStateStoreProvider.getColumnFamilyIdAsBytes(info.cfId))
-    prefix.filterNot(_ => conf.rowChecksumEnabled).map { bytes =>
+    for (bytes <- prefix if !conf.rowChecksumEnabled; store <- native) yield {
       writeOut()
-      UncachedRows.of(native, bytes)
+      UncachedRows.of(store, bytes)
     }
   }
 
   /** The families whose times this task's operators go by are watched from their first write on. */
-  private def watchFamilies(): Unit = scansOfThisTask.foreach { task =>
+  private def watchFamilies(): Unit = for (task <- scansOfThisTask; store <- native) {
     task.opened(dfsRootDir, this)
-    val isEmpty = UncachedRows.isEmpty(native)
+    val isEmpty = UncachedRows.isEmpty(store)
     task.columnsOf(dfsRootDir).foreach { case (family, column) =>
       if (!times.get(family).exists(_.column == column)) {
         times(family) = new FamilyTimes(column, isEmpty)
@@ -229,5 +230,8 @@ private[state] abstract class EvictingRocksDB(
 
   private def scansOfThisTask: Option[TaskScans] = JvmResources.here.evictionScans.ofThisTask
 
-  private def native: NativeRocksDB = SparkMembers.NativeStore.of(this)
+  /** Where Spark keeps the native store. */
+  protected def nativeStore: SparkField[RocksDB, NativeRocksDB] = SparkMembers.NativeStore
+
+  private def native: Option[NativeRocksDB] = nativeStore.ifAny(this)
 }

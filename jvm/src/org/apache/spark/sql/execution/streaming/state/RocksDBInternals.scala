@@ -10,7 +10,8 @@ import penstock.Clock
 private[state] final class RocksDBInternals(
     db: RocksDB,
     clock: Clock,
-    statistics: SparkField[RocksDB, Statistics] = SparkMembers.NativeStatistics) {
+    statistics: SparkField[RocksDB, Statistics] = SparkMembers.NativeStatistics,
+    nativeStore: SparkField[RocksDB, NativeRocksDB] = SparkMembers.NativeStore) {
   def lastSnapshotVersion: Long = SparkMembers.LastSnapshotVersion.of(db)
 
   def isSnapshotForced: Boolean = SparkMembers.SnapshotForced.of(db).get()
@@ -23,6 +24,7 @@ private[state] final class RocksDBInternals(
     counted.getHistogramData(HistogramType.COMPACTION_TIME).getSum / 1000
   }
 
+  /** Of no effect where this version of Spark keeps the native store elsewhere. */
   def allowCompaction(isAllowed: Boolean): Unit = native.foreach { store =>
     store.setOptions(
       MutableColumnFamilyOptions.builder().setDisableAutoCompactions(!isAllowed).build())
@@ -36,7 +38,8 @@ private[state] final class RocksDBInternals(
 
   /**
    * Whether no compaction is running, after at most `limitMs`. Asked again and again: RocksDB tells
-   * only listeners that it was opened with, and Spark opens it.
+   * only listeners that it was opened with, and Spark opens it. Where Spark keeps the native store
+   * elsewhere nobody can be asked, and nothing is waited for.
    */
   def awaitCompaction(limitMs: Long): Boolean = native.forall { store =>
     val end = clock.deadline(limitMs)
@@ -45,7 +48,7 @@ private[state] final class RocksDBInternals(
     !isRunning
   }
 
-  private def native: Option[NativeRocksDB] = Option(SparkMembers.NativeStore.of(db))
+  private def native: Option[NativeRocksDB] = nativeStore.ifAny(db)
 }
 
 /** Time of a store's compactions: its counter at the last look, and what is yet to be reported. */
