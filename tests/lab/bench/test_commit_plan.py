@@ -132,6 +132,21 @@ def test_a_warm_up_by_batches_takes_as_long_as_they_do_within_its_bounds() -> No
     assert about_s(WarmUp(10.0), hurried) == 10.0
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_system_whose_batches_take_three_seconds_has_all_batches_of_a_warm_up(
+    quick: bool,
+) -> None:
+    plan = plan_of(quick=quick)
+    hurried, paced = Cell("lr_join_30_1", "remote80", 0.0, True), Cell("q", "local", 3.0, False)
+    for cell in (hurried, paced):
+        for is_first in (True, False):
+            warm_up = plan.warm_up_at(cell, is_first=is_first)
+            assert 3.0 * warm_up.batches <= warm_up.most_s
+    first, later = (plan.warm_up_at(hurried, is_first=is_first) for is_first in (True, False))
+    assert first.batches > later.batches
+    assert plan.warm_up_at(paced, is_first=True).batches < later.batches
+
+
 def test_a_quick_run_has_every_store_and_system_on_the_log_and_says_what_it_leaves_out() -> None:
     plan = plan_of(quick=True)
     assert {cell.store for cell in cells(plan.groups)} == set(STORES)
