@@ -195,7 +195,7 @@ def commit_names() -> set[str]:
     cells.append(CommitCell("lr_join_30_1", "local", 0.0, False))
     names = (
         *("default", "zstream", "tuned", "tuned+files", "asyncckpt", "full", "full-replicated"),
-        *("tuned-files", "plug-in"),
+        *("tuned-files", "plug-in-sync", "plug-in"),
     )
     records = [record(cell, name, 4) for cell in cells for name in names]
     records += [record(cells[0], name, 200, "growth") for name in ("full", "default")]

@@ -151,6 +151,21 @@ def test_each_step_of_the_ablation_is_over_the_one_before_it() -> None:
     assert f"{step}.default.batch_p50_ratio" not in figures_made
 
 
+def test_the_jar_alone_has_a_step_for_its_files_and_one_for_its_commit() -> None:
+    times = {"tuned": 500.0, "tuned-files": 600.0, "plug-in-sync": 300.0, "plug-in": 200.0}
+    figures_made = by_name([run_at(LOCAL, name, 0, 2 * ms, ms) for name, ms in times.items()])
+    step = "lr_join_30_1.local.0s.step"
+    files, commit = (
+        figures_made[f"{step}.{name}.batch_p50_ratio"] for name in ("plug-in-sync", "plug-in")
+    )
+    assert (files.value, commit.value) == (2.0, 1.5)
+    assert "tuned-files over plug-in-sync" in files.meaning
+    assert "plug-in-sync over plug-in" in commit.meaning
+    assert f"{step}.tuned-files.batch_p50_ratio" not in figures_made, "no step after tuned"
+    assert figures_made["headline.plug_in_ratio_local"].value == 3.0
+    assert figures_made["headline.plug_in_ratio_local_ablated"].value == 1.5
+
+
 def test_behind_a_delay_the_step_after_tuned_is_the_one_that_was_run() -> None:
     figures_made = by_name([run_at(JOIN, name, 0, 10.0) for name in ("tuned", "asyncckpt", "full")])
     sentence = figures_made["lr_join_30_1.remote20.0s.step.asyncckpt.event_p99_ratio"].meaning

@@ -114,7 +114,7 @@ def test_names_of_commit() -> None:
     )
     systems = (
         *("default", "zstream", "tuned", "tuned+files", "asyncckpt", "full", "full-replicated"),
-        *("tuned-files", "plug-in"),
+        *("tuned-files", "plug-in-sync", "plug-in"),
     )
     batches = {"batch_p50_ms", "batch_p99_ms", "rss_mb", "behind_batches"}
     measured = {*batches, "event_p50_ms", "event_p99_ms"}
@@ -122,9 +122,9 @@ def test_names_of_commit() -> None:
     stores = ("local", "remote20", "remote80")
     ratios = (
         *("event_p99_ratio_{}_min", "event_p99_ratio_{}_ablated"),
-        *("replicated_ratio_{}", "plug_in_ratio_{}"),
+        *("replicated_ratio_{}", "plug_in_ratio_{}", "plug_in_ratio_{}_ablated"),
     )
-    steps = ("tuned+files", "asyncckpt", "full")
+    steps = ("tuned+files", "asyncckpt", "full", "plug-in-sync", "plug-in")
     places = tuple(f"lr_join_30_1.{store}.0s.step" for store in stores)
     gains = joined(places, steps, ("batch_p50_ratio", "event_p99_ratio"))
     gains |= joined(places[:1], ("tuned",), ("batch_p50_ratio", "event_p99_ratio"))

@@ -112,6 +112,12 @@ SYSTEMS = {
         System("default-files", "default, from and to files", PROVIDER, "files"),
         System("tuned-files", "tuned, from and to files", TUNED, "files"),
         System(
+            "plug-in-sync",
+            "tuned-files and the jar, for files of a local checkpoint location alone; no server",
+            {**JAR_ALONE, **TUNED, **SYNC, **OUR_FILES},
+            "files",
+        ),
+        System(
             "plug-in",
             "tuned-files and the jar alone: all of its commit behind the query, no server",
             {**JAR_ALONE, **BEHIND, MODE_KEY: "full"},

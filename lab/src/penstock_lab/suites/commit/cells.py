@@ -24,10 +24,12 @@ ZSTREAM = "zstream"
 """Runs where there is a trigger, which is its deadline: its policy cuts, not the trigger."""
 FILES = "tuned+files"
 """Runs where the location is local: behind a delay it does what `tuned` does."""
+PLUG_IN_SYNC = "plug-in-sync"
+"""The same between files."""
 REPLICATED = "full-replicated"
 WITH_CHANGELOG = ("tuned", FILES, "asyncckpt", "full", REPLICATED)
 WITHOUT = ("default", ZSTREAM, "asyncckpt", "full")
-ON_FILES = ("tuned-files", "plug-in")
+ON_FILES = ("tuned-files", PLUG_IN_SYNC, "plug-in")
 SYSTEMS = ("default", ZSTREAM, *WITH_CHANGELOG, *ON_FILES)
 SLOW_STORE = STORES[-1]
 SLOW_FACTOR = 2.0

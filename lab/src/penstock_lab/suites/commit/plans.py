@@ -16,6 +16,7 @@ from penstock_lab.suites.commit.cells import (
     ON_FILES,
     PAPER_STORE,
     PAPER_TRIGGER_S,
+    PLUG_IN_SYNC,
     QUERIES,
     REPLICATED,
     SLOW_STORE,
@@ -117,7 +118,7 @@ def _quick(
                 f"{PAPER_TRIGGER_S:g} s, and {ZSTREAM}, which needs them"
             ),
             (
-                f"asyncckpt and {' and '.join(ON_FILES)} only with {queries[0]} on {LOCAL}, "
+                f"{', '.join(('asyncckpt', *ON_FILES))} only with {queries[0]} on {LOCAL}, "
                 f"{REPLICATED} only with it on {paper}"
             ),
             f"{', '.join(name for name in QUERIES if name not in queries)}, and {LIGHT_RATE:,}/s",
@@ -143,7 +144,8 @@ def _full(
                 groups.append(Group(WITHOUT, cells))
     for store in stores:
         cells = tuple(Cell(query, store, BACK_TO_BACK, True, cell_rate) for query in main)
-        groups.append(Group(ON_FILES, cells))
+        limits = ((PLUG_IN_SYNC, cells if store == LOCAL else ()),)
+        groups.append(Group(ON_FILES, cells, limits))
     paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
     grown = _growing(main, stores[0], cell_rate, names, GROWING)
     held = tuple(Cell(query, paper, BACK_TO_BACK, True, cell_rate) for query in main)
