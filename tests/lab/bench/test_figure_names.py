@@ -67,10 +67,11 @@ def test_names_of_floor() -> None:
 def test_names_of_queries_without_mechanisms_in_floor() -> None:
     queries = ("cm_category", "lr_join")
     numbers = ("penstock_ms_p50", "step.planning_ms", "ledger_explained")
-    assert ablated_names(queries, ("hadoopConf", "panes")) == {
+    assert ablated_names(queries, ("hadoopConf", "panes"), ("earlyAnswers",)) == {
         *joined(queries, numbers),
         *joined(queries, ("without",), ("hadoopConf_ms_p50", "panes_ms_p50")),
-        *joined(queries, ("gives",), ("hadoopConf_ms", "panes_ms")),
+        *joined(queries, ("with",), ("earlyAnswers_ms_p50",)),
+        *joined(queries, ("gives",), ("hadoopConf_ms", "panes_ms", "earlyAnswers_ms")),
     }
 
 
