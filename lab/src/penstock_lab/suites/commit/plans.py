@@ -144,8 +144,8 @@ def _full(
                 groups.append(Group(WITHOUT, cells))
     for store in stores:
         cells = tuple(Cell(query, store, BACK_TO_BACK, True, cell_rate) for query in main)
-        limits = ((PLUG_IN_SYNC, cells if store == LOCAL else ()),)
-        groups.append(Group(ON_FILES, cells, limits))
+        of_files = ((PLUG_IN_SYNC, cells if store == LOCAL else ()),)
+        groups.append(Group(ON_FILES, cells, of_files))
     paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
     grown = _growing(main, stores[0], cell_rate, names, GROWING)
     held = tuple(Cell(query, paper, BACK_TO_BACK, True, cell_rate) for query in main)
