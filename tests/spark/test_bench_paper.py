@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from penstock_lab.experiment.plan import WarmUp
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.rig import Rig
 from penstock_lab.experiment.run import run
@@ -54,7 +55,7 @@ BATCHES = Batches(
     repeats=1,
     batches=3,
     warm_up=1,
-    warming_s=1.0,
+    process_warm_up=WarmUp(20.0, 2),
     calibration=3,
     search=Search(300, 300, 1, 2),
     partitions=2,

@@ -100,8 +100,8 @@ def floor_names() -> set[str]:
     return names_of(floor.SUITE, floor_cells.QUICK, floor_runs([100.0], [130.0]))
 
 
-def ablated_run(query: str, repeat: int, whole_ms: float, **less_ms: float) -> dict[str, Any]:
-    """Runs of a query in one process: with every mechanism, and without each that is named."""
+def ablated_run(query: str, repeat: int, whole_ms: float, **other_ms: float) -> dict[str, Any]:
+    """Runs of a query in one process: with every mechanism, and with each that is named changed."""
     return {
         "system": "turns",
         "query": query,
@@ -114,16 +114,18 @@ def ablated_run(query: str, repeat: int, whole_ms: float, **less_ms: float) -> d
                 "task_ms": {"read": 9.0},
                 "counters": {"requests": 4.0},
             }
-            for name, ms in {"penstock": whole_ms, **less_ms}.items()
+            for name, ms in {"penstock": whole_ms, **other_ms}.items()
         },
     }
 
 
-def ablated_names(queries: tuple[str, ...], without: tuple[str, ...]) -> set[str]:
-    plan = floor_cells.plan_of(quick=True, queries=queries, without=without)
-    less_ms = dict.fromkeys(without, 120.0)
+def ablated_names(
+    queries: tuple[str, ...], without: tuple[str, ...], with_also: tuple[str, ...]
+) -> set[str]:
+    plan = floor_cells.plan_of(quick=True, queries=queries, without=without, with_also=with_also)
+    other_ms = dict.fromkeys((*without, *with_also), 120.0)
     return names_of(
-        floor.SUITE, plan, [ablated_run(query, 0, 100.0, **less_ms) for query in queries]
+        floor.SUITE, plan, [ablated_run(query, 0, 100.0, **other_ms) for query in queries]
     )
 
 
@@ -195,7 +197,7 @@ def commit_names() -> set[str]:
     cells.append(CommitCell("lr_join_30_1", "local", 0.0, False))
     names = (
         *("default", "zstream", "tuned", "tuned+files", "asyncckpt", "full", "full-replicated"),
-        *("tuned-files", "plug-in"),
+        *("tuned-files", "plug-in-sync", "plug-in"),
     )
     records = [record(cell, name, 4) for cell in cells for name in names]
     records += [record(cells[0], name, 200, "growth") for name in ("full", "default")]

@@ -48,6 +48,11 @@ def run_at(
     return Record(cell, run, "compared", batches, [batch_ms] * 4, rss_mb=rss_mb)
 
 
+def warmed(record: Record, batches: int, asked: int) -> Record:
+    run = msgspec.structs.replace(record.run, warm_up_batches=batches, warm_up_batches_asked=asked)
+    return msgspec.structs.replace(record, run=run)
+
+
 def by_name(runs: list[Record]) -> dict[str, Figure]:
     return {figure.name: figure for figure in figures(PLAN, runs)}
 
@@ -144,6 +149,21 @@ def test_each_step_of_the_ablation_is_over_the_one_before_it() -> None:
     changelog_step = figures_made[f"{step}.tuned.batch_p50_ratio"]
     assert "a changelog instead of snapshots" in changelog_step.meaning
     assert f"{step}.default.batch_p50_ratio" not in figures_made
+
+
+def test_the_jar_alone_has_a_step_for_its_files_and_one_for_its_commit() -> None:
+    times = {"tuned": 500.0, "tuned-files": 600.0, "plug-in-sync": 300.0, "plug-in": 200.0}
+    figures_made = by_name([run_at(LOCAL, name, 0, 2 * ms, ms) for name, ms in times.items()])
+    step = "lr_join_30_1.local.0s.step"
+    files, commit = (
+        figures_made[f"{step}.{name}.batch_p50_ratio"] for name in ("plug-in-sync", "plug-in")
+    )
+    assert (files.value, commit.value) == (2.0, 1.5)
+    assert "tuned-files over plug-in-sync" in files.meaning
+    assert "plug-in-sync over plug-in" in commit.meaning
+    assert f"{step}.tuned-files.batch_p50_ratio" not in figures_made, "no step after tuned"
+    assert figures_made["headline.plug_in_ratio_local"].value == 3.0
+    assert figures_made["headline.plug_in_ratio_local_ablated"].value == 1.5
 
 
 def test_behind_a_delay_the_step_after_tuned_is_the_one_that_was_run() -> None:
@@ -264,12 +284,8 @@ def test_what_the_location_lacks_at_the_end_is_told() -> None:
 
 def test_the_tables_fit_into_eighty_columns_and_say_what_is_wrong() -> None:
     steps = {"marker": {"count": 2.0, "total_ms": 30.0, "max_ms": 20.0}}
-    hasty = run_at(CATEGORY, "tuned", 0, 10_000.0)
-    hasty = msgspec.structs.replace(
-        hasty, run=msgspec.structs.replace(hasty.run, warm_up_batches=4)
-    )
     runs = [
-        hasty,
+        warmed(run_at(CATEGORY, "tuned", 0, 10_000.0), 4, 10),
         run_at(LOCAL, "tuned+files", 0, 10_000.0),
         run_at(LOCAL, "full", 0, 10_000.0),
         run_at(JOIN, "full-replicated", 0, 10_000.0),
@@ -292,6 +308,19 @@ def test_the_tables_fit_into_eighty_columns_and_say_what_is_wrong() -> None:
     assert "8 batches" in text
     assert "all of" in text
     assert "warmed up for 4 batches instead of 10: cm_category_60_10" in text
+
+
+def test_a_first_run_is_held_to_the_batches_of_first_runs() -> None:
+    runs = [
+        warmed(run_at(JOIN, "tuned", 0, 800.0), 15, 60),
+        warmed(run_at(JOIN, "tuned", 1, 800.0), 10, 10),
+        warmed(run_at(JOIN, "full", 0, 100.0), 60, 60),
+        warmed(run_at(JOIN, "full", 1, 100.0, kind="stalled"), 2, 10),
+    ]
+    out = io.StringIO()
+    show(Console(file=out, width=200), PLAN, runs, figures(PLAN, runs))
+    said = [line for line in out.getvalue().splitlines() if line.startswith("warmed up")]
+    assert said == [f"warmed up for 15 batches instead of 60: {JOIN.words}: tuned, 1 run"]
 
 
 def test_a_run_in_the_file_has_its_batches_as_columns() -> None:

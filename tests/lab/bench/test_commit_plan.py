@@ -15,6 +15,7 @@ from penstock_lab.experiment.turns import rotated
 from penstock_lab.suites.commit.cells import (
     FILES,
     ON_FILES,
+    PLUG_IN_SYNC,
     QUERIES,
     REPLICATED,
     Cell,
@@ -87,6 +88,7 @@ def test_the_full_run_has_every_query_store_trigger_and_system() -> None:
 def test_local_file_handling_is_measured_where_the_location_is_local() -> None:
     for plan in (plan_of(), plan_of(quick=True)):
         assert {cell.store for cell in cells_of(plan.groups, FILES)} == {"local"}
+        assert {cell.store for cell in cells_of(plan.groups, PLUG_IN_SYNC)} == {"local"}
         local = {cell for cell in cells_of(plan.groups, "full") if cell.store == "local"}
         assert {cell for cell in local if cell.has_changelog} == cells_of(plan.groups, FILES)
 
@@ -112,7 +114,8 @@ def test_a_replicated_log_is_compared_at_one_cell_of_a_quick_run() -> None:
 def test_the_plug_in_alone_is_compared_at_one_cell_of_a_quick_run() -> None:
     plan = plan_of(quick=True)
     assert {cell.name for cell in cells_of(plan.groups, "plug-in")} == {"lr_join_30_1.local.0s.on"}
-    assert cells_of(plan.groups, "tuned-files") == cells_of(plan.groups, "plug-in")
+    for name in ON_FILES:
+        assert cells_of(plan.groups, name) == cells_of(plan.groups, "plug-in")
 
 
 def test_without_log_servers_the_replicated_log_is_left_out_and_named() -> None:
@@ -130,6 +133,21 @@ def test_a_warm_up_by_batches_takes_as_long_as_they_do_within_its_bounds() -> No
     assert about_s(warm_up, paced) == 10.0
     assert about_s(WarmUp(10.0, 2, 3.0), hurried) == 3.0
     assert about_s(WarmUp(10.0), hurried) == 10.0
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_system_whose_batches_take_three_seconds_has_all_batches_of_a_warm_up(
+    quick: bool,
+) -> None:
+    plan = plan_of(quick=quick)
+    hurried, paced = Cell("lr_join_30_1", "remote80", 0.0, True), Cell("q", "local", 3.0, False)
+    for cell in (hurried, paced):
+        for is_first in (True, False):
+            warm_up = plan.warm_up_at(cell, is_first=is_first)
+            assert 3.0 * warm_up.batches <= warm_up.most_s
+    first, later = (plan.warm_up_at(hurried, is_first=is_first) for is_first in (True, False))
+    assert first.batches > later.batches
+    assert plan.warm_up_at(paced, is_first=True).batches < later.batches
 
 
 def test_a_quick_run_has_every_store_and_system_on_the_log_and_says_what_it_leaves_out() -> None:
@@ -151,7 +169,7 @@ def test_spark_without_a_changelog_is_compared_without_one_and_tuned_with_one() 
         for group in plan.groups:
             assert {cell.has_changelog for cell in group.cells} == {group.has_changelog}
             assert ("default" in group.systems) == (not group.has_changelog)
-            on_files = group.systems == ON_FILES
+            on_files = set(group.systems) <= set(ON_FILES)
             assert ("tuned" in group.systems) == (group.has_changelog and not on_files)
 
 

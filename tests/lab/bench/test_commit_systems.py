@@ -23,7 +23,7 @@ from penstock_lab.experiment.systems import (
     SPARKS_BATCH,
     SYSTEMS,
 )
-from penstock_lab.suites.commit.ablation import CHAIN, DIFFERENCES, Difference, words_of
+from penstock_lab.suites.commit.ablation import CHAINS, DIFFERENCES, Difference, words_of
 from penstock_lab.suites.commit.cells import SYSTEMS as COMPARED
 from penstock_lab.suites.commit.losses import LOSSES, LOST, STATE, beside
 from penstock_lab.suites.commit.runs import conf_of
@@ -95,6 +95,10 @@ def test_spark_s_own_commit_has_spark_s_own_files_and_provider() -> None:
         assert conf[LOCAL_FILES_KEY] == "spark"
         assert conf[PROVIDER_KEY].endswith(".RocksDBStateStoreProvider")
     assert SYSTEMS["tuned+files"].conf[LOCAL_FILES_KEY] == "direct"
+    for name in ("tuned+files", "plug-in-sync"):
+        conf = SYSTEMS[name].conf
+        assert (conf[MODE_KEY], conf[LOCAL_FILES_KEY]) == ("sync", "direct")
+        assert conf[PROVIDER_KEY].endswith(".RocksDBStateStoreProvider")
 
 
 def test_batches_are_spark_s_in_everything_that_can_be_left_to_it() -> None:
@@ -106,11 +110,12 @@ def test_batches_are_spark_s_in_everything_that_can_be_left_to_it() -> None:
     assert ours_by_default | {plugin.BATCH_SWITCHES.name} == set(SPARKS_BATCH)
 
 
-def test_the_chain_is_made_of_neighbours() -> None:
+def test_the_chains_are_made_of_neighbours() -> None:
     steps = {(step.before, step.system) for step in DIFFERENCES}
-    assert {*itertools.pairwise(CHAIN)} <= steps
+    assert {pair for chain in CHAINS for pair in itertools.pairwise(chain)} <= steps
     assert words_of("tuned", "tuned+files") == "no process for every rename on a local disk"
     assert "; state files copied" in words_of("tuned", "asyncckpt")
+    assert words_of("tuned-files", "plug-in").startswith("the jar: no process for every rename")
 
 
 def test_every_system_says_what_it_loses_and_where_its_state_is() -> None:

@@ -67,10 +67,11 @@ def test_names_of_floor() -> None:
 def test_names_of_queries_without_mechanisms_in_floor() -> None:
     queries = ("cm_category", "lr_join")
     numbers = ("penstock_ms_p50", "step.planning_ms", "ledger_explained")
-    assert ablated_names(queries, ("hadoopConf", "panes")) == {
+    assert ablated_names(queries, ("hadoopConf", "panes"), ("earlyAnswers",)) == {
         *joined(queries, numbers),
         *joined(queries, ("without",), ("hadoopConf_ms_p50", "panes_ms_p50")),
-        *joined(queries, ("gives",), ("hadoopConf_ms", "panes_ms")),
+        *joined(queries, ("with",), ("earlyAnswers_ms_p50",)),
+        *joined(queries, ("gives",), ("hadoopConf_ms", "panes_ms", "earlyAnswers_ms")),
     }
 
 
@@ -114,7 +115,7 @@ def test_names_of_commit() -> None:
     )
     systems = (
         *("default", "zstream", "tuned", "tuned+files", "asyncckpt", "full", "full-replicated"),
-        *("tuned-files", "plug-in"),
+        *("tuned-files", "plug-in-sync", "plug-in"),
     )
     batches = {"batch_p50_ms", "batch_p99_ms", "rss_mb", "behind_batches"}
     measured = {*batches, "event_p50_ms", "event_p99_ms"}
@@ -122,9 +123,9 @@ def test_names_of_commit() -> None:
     stores = ("local", "remote20", "remote80")
     ratios = (
         *("event_p99_ratio_{}_min", "event_p99_ratio_{}_ablated"),
-        *("replicated_ratio_{}", "plug_in_ratio_{}"),
+        *("replicated_ratio_{}", "plug_in_ratio_{}", "plug_in_ratio_{}_ablated"),
     )
-    steps = ("tuned+files", "asyncckpt", "full")
+    steps = ("tuned+files", "asyncckpt", "full", "plug-in-sync", "plug-in")
     places = tuple(f"lr_join_30_1.{store}.0s.step" for store in stores)
     gains = joined(places, steps, ("batch_p50_ratio", "event_p99_ratio"))
     gains |= joined(places[:1], ("tuned",), ("batch_p50_ratio", "event_p99_ratio"))

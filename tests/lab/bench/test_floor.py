@@ -20,7 +20,13 @@ from penstock_lab.experiment.phases import Batch
 from penstock_lab.experiment.run import Trial
 from penstock_lab.experiment.worker import Job, ask
 from penstock_lab.measure import log_floor, micro_batches
-from penstock_lab.measure.mechanisms import MECHANISMS, OF_A_QUERY, session_conf_without
+from penstock_lab.measure.mechanisms import (
+    MECHANISMS,
+    OF_A_QUERY,
+    OFF_BY_DEFAULT,
+    query_conf_of,
+    session_conf_of,
+)
 from penstock_lab.suites import floor
 from penstock_lab.suites.floor.cells import FULL, QUERIES, Size, plan_of
 from penstock_lab.suites.floor.figures import figures, phases
@@ -119,6 +125,7 @@ def test_the_page_s_command_has_every_query_and_each_mechanism_in_one_repeat() -
     asked = [(word, words[place + 1]) for place, word in enumerate(words[:-1])]
     assert {name for flag, name in asked if flag == "--query"} == set(QUERIES)
     assert {name for flag, name in asked if flag == "--without"} == set(MECHANISMS)
+    assert {name for flag, name in asked if flag == "--with"} == set(OFF_BY_DEFAULT)
     assert ("--repeats", "1") in asked
 
 
@@ -141,7 +148,7 @@ def test_each_switch_is_left_out_alone_and_in_a_process_of_its_own_where_spark_n
     "name", [switch.name for switch in SWITCHES if switch.name not in OF_A_QUERY]
 )
 def test_a_session_without_one_switch_makes_every_other(name: str) -> None:
-    conf = {**micro_batches.CONF, **session_conf_without(name)}
+    conf = {**micro_batches.CONF, **session_conf_of(name)}
     made = {"is_local": True, "starts_jvm": True, "has_our_commit": True}
     whole = micro_batches.CONF | switches_for(micro_batches.CONF, **made, environ={})
     is_made = makes_switches(conf)
@@ -168,16 +175,34 @@ def test_what_a_mechanism_gives_is_taken_within_each_repeat() -> None:
     assert not any(name.startswith("headline.") for name in named)
 
 
+def test_what_is_off_by_default_is_turned_on_and_gives_what_the_batch_is_shorter_by() -> None:
+    size = plan_of(queries=("lr_join",), without=("panes",), with_also=("earlyAnswers",))
+    assert size.sessions == [("penstock", "panes", "earlyAnswers")]
+    assert query_conf_of("earlyAnswers") == {"spark.penstock.commit.earlyAnswers": "true"}
+    assert session_conf_of("earlyAnswers") == {}
+    records = [ablated_run("lr_join", 0, 100.0, panes=130.0, earlyAnswers=80.0)]
+    named = {figure.name: figure.value for figure in figures(size, records)}
+    assert named["lr_join.with.earlyAnswers_ms_p50"] == 80
+    assert named["lr_join.gives.earlyAnswers_ms"] == 20
+    assert named["lr_join.gives.panes_ms"] == 30
+    assert "lr_join.without.earlyAnswers_ms_p50" not in named
+
+
 def test_an_unknown_name_is_answered_with_those_there_are() -> None:
     with pytest.raises(BadCall, match="no query q5 here; there is floor, cm_category, lr_join"):
         plan_of(queries=("q5",))
     with pytest.raises(BadCall, match="no mechanism 'gravity' to leave out; there is hadoopConf,"):
         plan_of(without=("gravity",))
+    with pytest.raises(BadCall, match="no mechanism 'earlyAnswers' to leave out; there is hadoop"):
+        plan_of(without=("earlyAnswers",))
+    with pytest.raises(BadCall, match="no mechanism 'panes' to turn on; there is earlyAnswers"):
+        plan_of(with_also=("panes",))
 
 
 def test_the_help_of_without_names_every_mechanism() -> None:
     said = " ".join(CliRunner().invoke(bench, ["floor", "--help"]).output.split())
     assert ", ".join(MECHANISMS) in said
+    assert f"off by default: {', '.join(OFF_BY_DEFAULT)}." in said
 
 
 def test_expected_counts_are_those_of_the_numbers_that_were_fed() -> None:

@@ -14,7 +14,7 @@ import pytest
 from penstock.errors import BadCall
 from penstock_lab.experiment.batch_times import Timed
 from penstock_lab.experiment.latency import Sighting
-from penstock_lab.experiment.plan import Conditions
+from penstock_lab.experiment.plan import Conditions, WarmUp
 from penstock_lab.experiment.record import Noted
 from penstock_lab.experiment.rig import Bench
 from penstock_lab.suites.paper import batch_runs
@@ -32,7 +32,7 @@ PLAN = Batches(
     repeats=2,
     batches=4,
     warm_up=1,
-    warming_s=5.0,
+    process_warm_up=WarmUp(60.0, 5),
     calibration=3,
     search=Search(1_000, 64_000, 4, 4),
     lr2_systems=("default", "full"),
@@ -67,6 +67,7 @@ class Fake:
             batches=batches,
             rows_checked=1,
             snapshot_bytes=[80_000] * 6,
+            warm_up_batches=4 if conditions.warm_up_batches else None,
         )
 
 
@@ -117,12 +118,19 @@ def test_a_store_is_calibrated_before_the_processes_that_use_it_start() -> None:
 
 def test_a_process_is_warmed_back_to_back_before_it_is_measured() -> None:
     fakes, asked = fakes_of("default", "full")
-    executed(msgspec.structs.replace(PLAN, queries=(CM1,), repeats=1), fakes)
-    warming = [(name, c.measure_s) for name, c in asked if not c.every_s and not c.options]
-    assert warming == [("default", 5.0), ("default", 5.0), ("full", 5.0)]
+    records, _ = executed(msgspec.structs.replace(PLAN, queries=(CM1,), repeats=1), fakes)
+    warming = [(name, c.warm_up_batches) for name, c in asked if not c.every_s and not c.options]
+    assert warming == [("default", 5), ("default", 5), ("full", 5)]
     measured = [conditions for _, conditions in asked if conditions.every_s or conditions.options]
     assert {conditions.traffic for conditions in measured} == {"normal"}
     assert {conditions.event_speed for conditions in measured} == {1.0}
+    counted = [(r.system, r.run.warm_up_batches, r.run.is_warm_up_short) for r in records]
+    assert counted == [
+        ("default", 4, True),
+        ("default", 4, True),
+        ("zstream", None, False),
+        ("full", 4, True),
+    ]
 
 
 def test_systems_take_turns_and_zstream_runs_in_the_process_of_default() -> None:

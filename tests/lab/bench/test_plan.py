@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.errors import BadCall
+from penstock.spark import session
 from penstock_lab.cli.bench import bench
 from penstock_lab.experiment import needs
 from penstock_lab.experiment.plan import plan_of
@@ -19,7 +20,15 @@ from penstock_lab.experiment.query_sets import (
     query_set_of,
     window_of,
 )
-from penstock_lab.experiment.systems import LOCAL_FILES_KEY, MODE_KEY, SPARKS_BATCH, SYSTEMS
+from penstock_lab.experiment.systems import (
+    CHANGELOG_KEY,
+    FORMAT_KEY,
+    LOCAL_FILES_KEY,
+    MODE_KEY,
+    SAME_STORE,
+    SPARKS_BATCH,
+    SYSTEMS,
+)
 from penstock_lab.queries import named
 from penstock_lab.suites.compared import require, skipped
 
@@ -52,6 +61,16 @@ def test_the_systems_differ_in_what_they_say_and_in_nothing_else() -> None:
     assert default.items() < tuned.items()
     # Ours takes its provider and its mode from the plug-in's own defaults.
     assert set(tuned) - set(default) > set(ours)
+
+
+def test_tuned_and_ours_write_the_same_files_of_state_and_count_no_rows() -> None:
+    for name in ("tuned", "tuned-files"):
+        assert {CHANGELOG_KEY: "true", **SAME_STORE}.items() <= SYSTEMS[name].conf.items()
+    ours = SYSTEMS["penstock"].conf
+    # What a session of ours adds where nothing is set.
+    ours = {**ours, **session._state_store_settings(ours)}
+    assert {CHANGELOG_KEY: "true", **SAME_STORE}.items() <= ours.items()
+    assert FORMAT_KEY not in SYSTEMS["default"].conf, "Spark as it comes"
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,11 @@ SUITES = {
                 "hadoopConf, switches, watermark, eviction, panes, inline, commit; a setting of "
                 "Spark's own by its name; and each-switch, which is all of those.",
             ),
+            several(
+                "--with",
+                "with_also",
+                "Run every query with this mechanism too, which is off by default: earlyAnswers.",
+            ),
             option("--repeats", type=click.IntRange(min=1), help="In place of 3 quick, 5 in full."),
             FOLDER,
         ),

@@ -73,10 +73,18 @@ class Run(msgspec.Struct, frozen=True):
     """From the first send to the measured stretch."""
     warm_up_batches: int | None = None
     """Batches in the warm-up; None where they were not counted."""
+    warm_up_batches_asked: int = 0
+    """As many as there were to be: there are fewer where its seconds were over before."""
 
     @property
     def is_counted(self) -> bool:
         return self.verdict.is_counted
+
+    @property
+    def is_warm_up_short(self) -> bool:
+        """Whether fewer batches were counted in its warm-up than there were to be."""
+        batches = self.warm_up_batches
+        return batches is not None and batches < self.warm_up_batches_asked
 
 
 class Noted(msgspec.Struct):
@@ -181,6 +189,7 @@ def run_of(conditions: Conditions, system: str, repeat: int, noted: Noted) -> Ru
         phases=noted.phases,
         warm_up_s=round((warm_us - started_us) / 1e6, 3),
         warm_up_batches=noted.warm_up_batches,
+        warm_up_batches_asked=conditions.warm_up_batches,
     )
 
 

@@ -21,7 +21,8 @@ FORMAT = {FORMAT_KEY: "2"}
 SAME_STORE = {**NOT_COUNTED, **FORMAT}
 """Of all systems whose commits are compared, so that they write the same files of state."""
 TUNED_STORE = {CHANGELOG_KEY: "true", **NOT_COUNTED}
-TUNED = {**PROVIDER, **TUNED_STORE}
+TUNED = {**PROVIDER, **TUNED_STORE, **FORMAT}
+"""Format and changelog are those that our sessions add, and `penstock` counts no rows either."""
 MODE_KEY = "spark.penstock.commit.mode"
 LOCAL_FILES_KEY = "spark.penstock.checkpoint.localFiles"
 OUR_FILES = {LOCAL_FILES_KEY: "direct"}
@@ -81,7 +82,9 @@ SYSTEMS = {
             "default", "Spark with the RocksDB provider, else as it comes", {**PROVIDER, **SYNC}
         ),
         System(
-            "tuned", "the same with changelog checkpoints, and rows not counted", {**TUNED, **SYNC}
+            "tuned",
+            "the same with changelog checkpoints in format 2, and rows not counted",
+            {**TUNED, **SYNC},
         ),
         System("penstock", "every mechanism there is, at its default", NOT_COUNTED),
         System(
@@ -108,6 +111,12 @@ SYSTEMS = {
         ),
         System("default-files", "default, from and to files", PROVIDER, "files"),
         System("tuned-files", "tuned, from and to files", TUNED, "files"),
+        System(
+            "plug-in-sync",
+            "tuned-files and the jar, for files of a local checkpoint location alone; no server",
+            {**JAR_ALONE, **TUNED, **SYNC, **OUR_FILES},
+            "files",
+        ),
         System(
             "plug-in",
             "tuned-files and the jar alone: all of its commit behind the query, no server",

@@ -104,6 +104,21 @@ def show_not_counted(
                 console.print(Text(f"  {difference}"), soft_wrap=True)
 
 
+def show_short_warm_ups(console: Console, records: Sequence[Measured[Any]]) -> None:
+    """Cells and systems with runs that had fewer batches in their warm-up than there were to be:
+    the fewest, and in how many runs."""
+    counts: dict[tuple[str, int], list[int]] = {}
+    for record in records:
+        run = record.run
+        if record.is_counted and run.is_warm_up_short and run.warm_up_batches is not None:
+            where = f"{record.cell.words}: {record.system}"
+            counts.setdefault((where, run.warm_up_batches_asked), []).append(run.warm_up_batches)
+    for (where, asked), batches in counts.items():
+        runs = "1 run" if len(batches) == 1 else f"{len(batches)} runs"
+        sentence = f"warmed up for {min(batches)} batches instead of {asked}: {where}, {runs}"
+        console.print(sentence, soft_wrap=True)
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table of systems: its text from the figures, for a cell and a system."""

@@ -26,7 +26,7 @@ from penstock_lab.experiment.phases import Batch, batch_of, timing
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.measure import micro_batches
 from penstock_lab.measure.feeding import Feed, OneStream, create_outputs
-from penstock_lab.measure.mechanisms import query_conf_without, session_conf_without
+from penstock_lab.measure.mechanisms import query_conf_of, session_conf_of
 from penstock_lab.measure.window_batches import settings
 from penstock_lab.queries import Query
 from penstock_lab.queries.cluster import cm_category
@@ -117,8 +117,8 @@ def main(job: Job) -> dict[str, Any]:
 
 
 def session_conf(options: Options) -> dict[str, str]:
-    """Settings of the session; of mechanisms those that only its JVM can lack."""
-    return {**micro_batches.CONF, **session_conf_without(options.variants[0])}
+    """Settings of the session; of mechanisms those that only its JVM can change."""
+    return {**micro_batches.CONF, **session_conf_of(options.variants[0])}
 
 
 class Runs:
@@ -130,13 +130,13 @@ class Runs:
         self._done = 0
 
     def run(self, variant: str) -> dict[str, Any]:
-        """Times and ledger of the query without this mechanism."""
+        """Times and ledger of the query with this mechanism changed."""
         self._done += 1
         options, ablated = self._options, QUERIES[self._options.query]
         stage = ablated.query.stages[-1]
         streams = {stage.name: f"{stage.name}_{self._done}"}
         create_outputs(self._client, ablated.query, streams)
-        with settings(self._spark, query_conf_without(variant)):
+        with settings(self._spark, query_conf_of(variant)):
             running = queries.start_stage(
                 self._spark,
                 stage,
@@ -172,7 +172,7 @@ class Runs:
         stage = ablated.query.stages[-1]
         checked = oracle.check(ablated.query, self._client, {stage.name: query_id}, streams=streams)
         if not checked.is_right:
-            raise Bug(f"{ablated.query.name} without {variant}: {checked}", code="wrong_answer")
+            raise Bug(f"{ablated.query.name}, {variant}: {checked}", code="wrong_answer")
 
 
 def reported(running: StreamingQuery, count: int, clock: Clock = SYSTEM_CLOCK) -> list[BatchSteps]:

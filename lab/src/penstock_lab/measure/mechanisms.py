@@ -1,4 +1,4 @@
-"""Mechanisms that shorten a batch, each with the settings that turn it off alone. Pure."""
+"""Mechanisms that shorten a batch, each with the settings that turn it off, or on, alone. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.settings.setting import Setting
 from penstock.settings.switches import COLLECTOR_KEY, SWITCHES, Switch
 
 OURS = "penstock"
-"""A run with every mechanism on."""
+"""A run with every mechanism at its default."""
 EACH_SWITCH = "each-switch"
 """In place of the names of all settings of Spark's own that our sessions make."""
 JAVAS_COLLECTOR = "-XX:+UseG1GC"
@@ -20,7 +20,7 @@ JAVAS_COLLECTOR = "-XX:+UseG1GC"
 
 
 class Mechanism(msgspec.Struct, frozen=True):
-    """One mechanism: the settings that turn it off, and whether only a new JVM takes them."""
+    """One mechanism: settings that change it alone, and whether only a new JVM takes them."""
 
     conf: Mapping[str, str]
     needs_jvm: bool = False
@@ -39,6 +39,11 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "inline": _off(plugin.INLINE_BYTES, "0"),
     "commit": _off(plugin.COMMIT_MODE, "sync"),
 }
+
+OFF_BY_DEFAULT: Mapping[str, Mechanism] = {
+    "earlyAnswers": Mechanism({plugin.COMMIT_EARLY_ANSWERS.name: "true"}),
+}
+"""Mechanisms that have a price, each with the settings that turn it on alone."""
 
 OF_A_QUERY = frozenset(
     {
@@ -65,39 +70,45 @@ SWITCHED: Mapping[str, Mechanism] = {switch.name: _without_switch(switch) for sw
 """The same for each setting of Spark's own, by its name in Spark."""
 
 
-def mechanism_of(name: str) -> Mechanism:
-    mechanism = MECHANISMS.get(name) or SWITCHED.get(name)
-    if mechanism is None:
-        raise BadCall(
-            f"there is no mechanism {name!r} to leave out; there is "
-            f"{', '.join((*MECHANISMS, EACH_SWITCH, *SWITCHED))}",
-            code="unknown_mechanism",
-        )
-    return mechanism
+CHANGED: Mapping[str, Mechanism] = {**MECHANISMS, **SWITCHED, **OFF_BY_DEFAULT}
+"""All that a run can differ in from one with every mechanism at its default."""
 
 
 def named(without: Iterable[str]) -> tuple[str, ...]:
     """The mechanisms to leave out, each once; raises BadCall for a name that there is not."""
     names = [name for asked in without for name in (SWITCHED if asked == EACH_SWITCH else (asked,))]
+    return _known(names, "leave out", (*MECHANISMS, EACH_SWITCH, *SWITCHED))
+
+
+def added(names: Iterable[str]) -> tuple[str, ...]:
+    """The mechanisms to turn on, each once; raises BadCall for a name that there is not."""
+    return _known(names, "turn on", tuple(OFF_BY_DEFAULT))
+
+
+def _known(names: Iterable[str], act: str, choices: Sequence[str]) -> tuple[str, ...]:
     for name in names:
-        mechanism_of(name)
+        if name not in choices:
+            raise BadCall(
+                f"there is no mechanism {name!r} to {act}; there is {', '.join(choices)}",
+                code="unknown_mechanism",
+            )
     return tuple(dict.fromkeys(names))
 
 
-def session_conf_without(name: str) -> dict[str, str]:
-    """Settings of the session of a run that lacks this mechanism, where only its JVM can."""
-    is_of_jvm = name != OURS and mechanism_of(name).needs_jvm
-    return dict(mechanism_of(name).conf) if is_of_jvm else {}
+def session_conf_of(variant: str) -> dict[str, str]:
+    """Settings of the session of a run that differs in this mechanism, where only its JVM can."""
+    is_of_jvm = variant != OURS and CHANGED[variant].needs_jvm
+    return dict(CHANGED[variant].conf) if is_of_jvm else {}
 
 
-def query_conf_without(name: str) -> dict[str, str]:
-    """Settings of the query of such a run, where it can lack it alone."""
-    is_of_query = name != OURS and not mechanism_of(name).needs_jvm
-    return dict(mechanism_of(name).conf) if is_of_query else {}
+def query_conf_of(variant: str) -> dict[str, str]:
+    """Settings of the query of such a run, where it can differ in it alone."""
+    is_of_query = variant != OURS and not CHANGED[variant].needs_jvm
+    return dict(CHANGED[variant].conf) if is_of_query else {}
 
 
-def sessions_of(without: Sequence[str]) -> list[tuple[str, ...]]:
-    """Runs by the JVM they share: everything, with what a query alone can lack, then each of those
-    that take a JVM of their own."""
-    shared = (OURS, *(name for name in without if not mechanism_of(name).needs_jvm))
-    return [shared, *((name,) for name in without if mechanism_of(name).needs_jvm)]
+def sessions_of(variants: Sequence[str]) -> list[tuple[str, ...]]:
+    """Runs by the JVM they share: everything at its default, with what a query alone can differ in,
+    then each of those that take a JVM of their own."""
+    shared = (OURS, *(name for name in variants if not CHANGED[name].needs_jvm))
+    return [shared, *((name,) for name in variants if CHANGED[name].needs_jvm)]

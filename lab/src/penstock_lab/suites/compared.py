@@ -40,6 +40,7 @@ from penstock_lab.experiment.table import (
     ranged,
     show_legend,
     show_not_counted,
+    show_short_warm_ups,
     show_summary,
     systems_table,
     value,
@@ -208,6 +209,7 @@ def show(
     )
     show_summary(console, plan.suite, figures, explained=False)
     show_not_counted(console, records, lambda record: f"{record.cell.name} on {record.system}")
+    show_short_warm_ups(console, records)
     for name, query, why in skipped(plan):
         console.print(f"not run: {key_of(query)} on {name}: {why}", soft_wrap=True)
 

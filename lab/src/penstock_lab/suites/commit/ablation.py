@@ -20,10 +20,19 @@ from penstock_lab.experiment.systems import (
     SPARKS_BATCH,
 )
 from penstock_lab.percentiles import percentile
-from penstock_lab.suites.commit.cells import FILES, REPLICATED, ZSTREAM, Cell
+from penstock_lab.suites.commit.cells import (
+    FILES,
+    ON_FILES,
+    PLUG_IN_SYNC,
+    REPLICATED,
+    ZSTREAM,
+    Cell,
+)
 from penstock_lab.suites.commit.runs import Record
 
 CHAIN = ("default", "tuned", FILES, "asyncckpt", "full")
+CHAINS = (CHAIN, ON_FILES)
+"""Between streams of the log, and between files with the jar alone."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -49,14 +58,19 @@ DIFFERENCES = (
     Difference("default", ZSTREAM, "its policy cuts batches, not the trigger"),
     Difference(
         "tuned-files",
-        "plug-in",
-        "the jar alone: all of the commit behind the query, local files without a process each",
+        PLUG_IN_SYNC,
+        "the jar: no process for every rename on a local disk",
         (
-            *(MODE_KEY, PROVIDER_KEY, LOCAL_FILES_KEY, FILE_MANAGER_KEY),
-            *("spark.plugins", "spark.sql.extensions"),
-            # What would change batches is switched off; without the jar nobody reads these.
-            *SPARKS_BATCH,
+            *(LOCAL_FILES_KEY, FILE_MANAGER_KEY, "spark.plugins", "spark.sql.extensions"),
+            # The commit and batches are left to Spark; without the jar nobody reads these.
+            *(MODE_KEY, *SPARKS_BATCH),
         ),
+    ),
+    Difference(
+        PLUG_IN_SYNC,
+        "plug-in",
+        "all of the commit behind the query, by our provider",
+        (MODE_KEY, PROVIDER_KEY),
     ),
 )
 
@@ -72,13 +86,14 @@ VALUES: tuple[tuple[str, str, Callable[[Record], float | None]], ...] = (
 
 
 def steps_at(compared: Sequence[Record]) -> dict[Cell, list[Record]]:
-    """Runs of the chain by where they were made: `default` without a changelog, others with one."""
+    """Runs of chains by where they were made: `default` without a changelog, others with one."""
     in_chain = [
         msgspec.structs.replace(
             record, cell=msgspec.structs.replace(record.cell, has_changelog=True)
         )
         for record in compared
-        if record.system in CHAIN and record.cell.has_changelog is (record.system != "default")
+        if any(record.system in chain for chain in CHAINS)
+        and record.cell.has_changelog is (record.system != "default")
     ]
     return {
         cell: [record for record in in_chain if record.cell == cell]
@@ -87,18 +102,23 @@ def steps_at(compared: Sequence[Record]) -> dict[Cell, list[Record]]:
 
 
 def pairs(here: Sequence[Record]) -> list[tuple[str, str]]:
-    """Each system of the chain that was run here, with the last one before it that was."""
-    present = [name for name in CHAIN if any(record.system == name for record in here)]
-    return list(itertools.pairwise(present))
+    """Each system of a chain that was run here, with the last one before it that was."""
+    run = {record.system for record in here}
+    return [
+        pair
+        for chain in CHAINS
+        for pair in itertools.pairwise(name for name in chain if name in run)
+    ]
 
 
 def words_of(before: str, system: str) -> str:
-    """Words for all that changes between two systems of the chain."""
-    between = CHAIN[CHAIN.index(before) + 1 : CHAIN.index(system) + 1]
+    """Words for all that changes between two systems of a chain."""
+    (chain,) = (chain for chain in CHAINS if before in chain)
+    between = chain[chain.index(before) + 1 : chain.index(system) + 1]
     return "; ".join(
         difference.words
         for difference in DIFFERENCES
-        if difference.system in between and difference.before in CHAIN
+        if difference.system in between and difference.before in chain
     )
 
 

@@ -24,14 +24,18 @@ ZSTREAM = "zstream"
 """Runs where there is a trigger, which is its deadline: its policy cuts, not the trigger."""
 FILES = "tuned+files"
 """Runs where the location is local: behind a delay it does what `tuned` does."""
+PLUG_IN_SYNC = "plug-in-sync"
+"""The same between files."""
 REPLICATED = "full-replicated"
 WITH_CHANGELOG = ("tuned", FILES, "asyncckpt", "full", REPLICATED)
 WITHOUT = ("default", ZSTREAM, "asyncckpt", "full")
-ON_FILES = ("tuned-files", "plug-in")
+ON_FILES = ("tuned-files", PLUG_IN_SYNC, "plug-in")
 SYSTEMS = ("default", ZSTREAM, *WITH_CHANGELOG, *ON_FILES)
 SLOW_STORE = STORES[-1]
 SLOW_FACTOR = 2.0
 """So much longer is a run where a batch of Spark's takes that much longer."""
+SLOW_BATCHES = 3.0
+"""So much longer a batch takes there, in the mean of the systems."""
 # A run's costs besides warm-up and measurement, and a process's to start: seconds on quiet cores.
 AROUND_S = 5.0
 START_S = 10.0
@@ -109,7 +113,7 @@ class Growth(msgspec.Struct, frozen=True):
     batches_min: int
     """So many batches of `full`; Spark as it comes makes as many as it can in the time."""
     seconds: float
-    warm_up: WarmUp = WarmUp(20.0, 40)
+    warm_up: WarmUp = WarmUp(60.0, 40)
 
 
 class Sustain(msgspec.Struct, frozen=True):
@@ -122,7 +126,7 @@ class Sustain(msgspec.Struct, frozen=True):
     tries_max: int = 8
     measure_s: float = 60.0
     """Long enough for several batches of a slow system: whether latency rises is seen by them."""
-    warm_up: WarmUp = WarmUp(8.0, 20)
+    warm_up: WarmUp = WarmUp(30.0, 20)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -137,6 +141,8 @@ class Plan(msgspec.Struct, frozen=True):
     warm_up: WarmUp
     first_warm_up: WarmUp
     """Of the first run of a process, which meets code that is not compiled yet."""
+    paced_warm_up: WarmUp = WarmUp(20.0, 3, 8.0)
+    """Of a run with a trigger interval: a batch takes as long there in every system."""
     growth: Growth | None = None
     sustain: Sustain | None = None
     left_out: tuple[str, ...] = ()
@@ -148,6 +154,12 @@ class Plan(msgspec.Struct, frozen=True):
     """Of a run with a trigger interval, whatever number of them that is."""
     around_s: float = AROUND_S
     start_s: float = START_S
+
+    def warm_up_at(self, cell: Cell, *, is_first: bool) -> WarmUp:
+        """The warm-up of a run at a cell, be it the first one of its process."""
+        if not cell.is_back_to_back:
+            return self.paced_warm_up
+        return self.first_warm_up if is_first else self.warm_up
 
     def measured_s(self, cell: Cell) -> float:
         if not cell.is_back_to_back:
@@ -195,19 +207,21 @@ class Plan(msgspec.Struct, frozen=True):
         """About how long it takes where nothing has to be repeated."""
         total = 0.0
         for group in self.groups:
-            first_s = about_s(self.first_warm_up, group.cells[0])
+            first_s = about_s(self.warm_up_at(group.cells[0], is_first=True), group.cells[0])
             total += len(group.processes) * (self.start_s + first_s)
             for cell in group.cells:
-                run_s = about_s(self.warm_up, cell) + self.measured_s(cell) + cell.every_s
+                warm_up_s = about_s(self.warm_up_at(cell, is_first=False), cell)
+                run_s = warm_up_s + self.measured_s(cell) + cell.every_s
                 total += len(group.systems_at(cell)) * self.repeats * (run_s + self.around_s)
         if self.growth:
             for _, cell in self.growth.each:
                 run_s = about_s(self.growth.warm_up, cell) + self.growth.seconds
                 total += self.start_s + run_s + self.around_s
         if self.sustain:
-            each = self.sustain.warm_up.most_s + self.sustain.measure_s + self.around_s
-            search_s = self.start_s + self.sustain.tries_max * each
-            total += len(self.sustain.cells) * len(self.sustain.systems) * search_s
+            for cell in self.sustain.cells:
+                each_s = about_s(self.sustain.warm_up, cell) + self.sustain.measure_s
+                search_s = self.start_s + self.sustain.tries_max * (each_s + self.around_s)
+                total += len(self.sustain.systems) * search_s
         return total / 60
 
     def settings(self) -> dict[str, Any]:
@@ -217,6 +231,6 @@ class Plan(msgspec.Struct, frozen=True):
 
 def about_s(warm_up: WarmUp, cell: Cell) -> float:
     """About how long a warm-up takes, for plans."""
-    batch_s = max(cell.every_s, BATCH_S * (SLOW_FACTOR if cell.store == SLOW_STORE else 1.0))
+    batch_s = max(cell.every_s, BATCH_S * (SLOW_BATCHES if cell.store == SLOW_STORE else 1.0))
     by_batches_s = min(warm_up.batches * batch_s, warm_up.most_s)
     return max(by_batches_s, warm_up.least_s) if warm_up.batches else warm_up.most_s

@@ -26,7 +26,7 @@ from penstock_lab.experiment.plan import STORES
 from penstock_lab.experiment.search import Searched, ended_search, highest_rate
 from penstock_lab.percentiles import percentile
 from penstock_lab.suites.commit.ablation import batch_p50, step_figures
-from penstock_lab.suites.commit.cells import FILES, REPLICATED, Plan
+from penstock_lab.suites.commit.cells import FILES, PLUG_IN_SYNC, REPLICATED, Plan
 from penstock_lab.suites.commit.losses import beside
 from penstock_lab.suites.commit.runs import Record
 
@@ -39,6 +39,7 @@ EVENT_RATIOS = {
     "event_p99_ratio_{}_ablated": (FILES, OURS),
     "replicated_ratio_{}": (RIVAL, REPLICATED),
     "plug_in_ratio_{}": ("tuned-files", "plug-in"),
+    "plug_in_ratio_{}_ablated": (PLUG_IN_SYNC, "plug-in"),
 }
 """Names of the ratios of latencies on a store: of whose over whose."""
 

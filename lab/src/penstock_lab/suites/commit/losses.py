@@ -24,6 +24,7 @@ LOST: dict[str, tuple[str, ...]] = {
     "full": _IN_LOG,
     "full-replicated": (NOTHING, NOTHING, NOTHING, NOTHING),
     "tuned-files": _BETWEEN_FILES,
+    "plug-in-sync": _BETWEEN_FILES,
     "plug-in": _BETWEEN_FILES,
 }
 """Of each system, what is lost by each of `LOSSES`."""
@@ -44,7 +45,7 @@ STATE = {
     **dict.fromkeys(("default", "zstream", "tuned", "tuned+files"), _LOCATION),
     **dict.fromkeys(("asyncckpt", "full"), _LOG),
     "full-replicated": "in the log, three copies",
-    **dict.fromkeys(("tuned-files", "plug-in"), _LOCATION),
+    **dict.fromkeys(("tuned-files", "plug-in-sync", "plug-in"), _LOCATION),
 }
 """Where the state of a batch is when its rows are visible, or from where it is computed again."""
 

@@ -16,6 +16,7 @@ from penstock_lab.suites.commit.cells import (
     ON_FILES,
     PAPER_STORE,
     PAPER_TRIGGER_S,
+    PLUG_IN_SYNC,
     QUERIES,
     REPLICATED,
     SLOW_STORE,
@@ -107,9 +108,9 @@ def _quick(
         repeats=3,
         measure_s=6.0,
         measure_batches=3,
-        warm_up=WarmUp(8.0, 10, 3.0),
-        first_warm_up=WarmUp(30.0, 60, 3.0),
-        growth=Growth(grown, 100, 40.0, WarmUp(10.0, 20)) if grown else None,
+        warm_up=WarmUp(40.0, 10, 3.0),
+        first_warm_up=WarmUp(120.0, 40, 3.0),
+        growth=Growth(grown, 100, 40.0, WarmUp(30.0, 20)) if grown else None,
         left_out=(
             f"on {SLOW_STORE} only {queries[0]}",
             (
@@ -117,7 +118,7 @@ def _quick(
                 f"{PAPER_TRIGGER_S:g} s, and {ZSTREAM}, which needs them"
             ),
             (
-                f"asyncckpt and {' and '.join(ON_FILES)} only with {queries[0]} on {LOCAL}, "
+                f"{', '.join(('asyncckpt', *ON_FILES))} only with {queries[0]} on {LOCAL}, "
                 f"{REPLICATED} only with it on {paper}"
             ),
             f"{', '.join(name for name in QUERIES if name not in queries)}, and {LIGHT_RATE:,}/s",
@@ -143,7 +144,8 @@ def _full(
                 groups.append(Group(WITHOUT, cells))
     for store in stores:
         cells = tuple(Cell(query, store, BACK_TO_BACK, True, cell_rate) for query in main)
-        groups.append(Group(ON_FILES, cells))
+        of_files = ((PLUG_IN_SYNC, cells if store == LOCAL else ()),)
+        groups.append(Group(ON_FILES, cells, of_files))
     paper = PAPER_STORE if PAPER_STORE in stores else stores[0]
     grown = _growing(main, stores[0], cell_rate, names, GROWING)
     held = tuple(Cell(query, paper, BACK_TO_BACK, True, cell_rate) for query in main)
@@ -152,8 +154,9 @@ def _full(
         repeats=5,
         measure_s=30.0,
         measure_batches=20,
-        warm_up=WarmUp(20.0, 30, 8.0),
-        first_warm_up=WarmUp(60.0, 200, 8.0),
+        warm_up=WarmUp(120.0, 30, 8.0),
+        first_warm_up=WarmUp(600.0, 200, 8.0),
+        paced_warm_up=WarmUp(60.0, 7, 20.0),
         growth=Growth(grown, 500, 300.0) if grown else None,
         sustain=Sustain(held) if {"tuned", "full"} <= set(names) else None,
         again_max=60,

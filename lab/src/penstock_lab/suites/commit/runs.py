@@ -127,12 +127,13 @@ def _compare(plan: Plan, group: Group, seats: dict[str, Seat], retries: Retries)
         for number, cell in enumerate(group.cells):
             for system in rotated(group.systems_at(cell), repeat + number):
                 seat = seats[system]
-                first = plan.warm_up if seat.is_warm else plan.first_warm_up
+                first = plan.warm_up_at(cell, is_first=not seat.is_warm)
+                again = plan.warm_up_at(cell, is_first=False)
                 measure = partial(measured, plan, seat, cell, system, repeat, plan.measured_s(cell))
                 yield from with_retry(
                     f"{cell.words}: {system}, {repeat + 1} of {plan.repeats}",
                     partial(measure, first),
-                    partial(measure, plan.warm_up),
+                    partial(measure, again),
                     retries,
                 )
 

@@ -19,6 +19,7 @@ from penstock_lab.experiment.table import (
     show_left_out,
     show_legend,
     show_not_counted,
+    show_short_warm_ups,
     show_summary,
     systems_table,
     value,
@@ -79,8 +80,7 @@ def show(
     show_not_counted(console, [record for record in records if record.kind != "sustain"])
     for why in missing(plan, records):
         console.print(f"no figure: {why}", soft_wrap=True)
-    for sentence in short_warm_ups(plan, compared):
-        console.print(sentence, soft_wrap=True)
+    show_short_warm_ups(console, [record for record in records if record.kind != "sustain"])
     show_left_out(console, plan.left_out)
 
 
@@ -137,20 +137,6 @@ def losses_table(systems: Sequence[str]) -> Table:
         same = [system for system in systems if LOST[system] == lost]
         table.add_row(", ".join(same), *lost)
     return table
-
-
-def short_warm_ups(plan: Plan, compared: Sequence[Record]) -> list[str]:
-    """Cells and systems with a run that came to fewer batches in its warm-up than it was to."""
-    least: dict[str, int] = {}
-    for record in compared:
-        batches = record.run.warm_up_batches
-        if record.is_counted and batches is not None and batches < plan.warm_up.batches:
-            where = f"{record.cell.words}: {record.system}"
-            least[where] = min(batches, least.get(where, batches))
-    return [
-        f"warmed up for {batches} batches instead of {plan.warm_up.batches}: {where}"
-        for where, batches in least.items()
-    ]
 
 
 def missing(plan: Plan, records: Sequence[Record]) -> list[str]:

@@ -9,7 +9,7 @@ import msgspec
 from penstock.errors import BadCall
 from penstock_lab.measure import ablated_batches, evicting_batches, log_floor, micro_batches
 from penstock_lab.measure.ablated_batches import FLOOR
-from penstock_lab.measure.mechanisms import mechanism_of, named, sessions_of
+from penstock_lab.measure.mechanisms import CHANGED, added, named, sessions_of
 
 SYSTEMS = ("spark", "spark+switches", "penstock")
 QUERIES = tuple(ablated_batches.QUERIES)
@@ -28,6 +28,8 @@ class Size(msgspec.Struct, frozen=True):
     queries: tuple[str, ...] = (FLOOR,)
     without: tuple[str, ...] = ()
     """Mechanisms, each of which every query is run without."""
+    added: tuple[str, ...] = ()
+    """Mechanisms that are off by default, with each of which every query is run."""
     turn_batches: int = 40
     """Measured batches of a run with all mechanisms, or with all but one."""
 
@@ -36,15 +38,19 @@ class Size(msgspec.Struct, frozen=True):
         return FLOOR in self.queries
 
     @property
+    def changed(self) -> tuple[str, ...]:
+        return (*self.without, *self.added)
+
+    @property
     def ablated(self) -> tuple[str, ...]:
         """Queries whose runs take turns; the floor query alone has its ledger from the runs that
         Spark's take turns with."""
-        return tuple(name for name in self.queries if name != FLOOR or self.without)
+        return tuple(name for name in self.queries if name != FLOOR or self.changed)
 
     @property
     def sessions(self) -> list[tuple[str, ...]]:
         """The runs of one such query in one repeat, by the process they share."""
-        return sessions_of(self.without)
+        return sessions_of(self.changed)
 
     @property
     def steps(self) -> int:
@@ -61,6 +67,7 @@ def plan_of(
     quick: bool = False,
     queries: tuple[str, ...] = (),
     without: tuple[str, ...] = (),
+    with_also: tuple[str, ...] = (),
     repeats: int | None = None,
 ) -> Size:
     unknown = [name for name in queries if name not in QUERIES]
@@ -75,6 +82,7 @@ def plan_of(
         repeats=repeats or size.repeats,
         queries=tuple(name for name in QUERIES if name in (queries or (FLOOR,))),
         without=named(without),
+        added=added(with_also),
     )
 
 
@@ -83,7 +91,8 @@ def settings(size: Size) -> dict[str, Any]:
         **msgspec.to_builtins(size),
         "rows": micro_batches.ROWS,
         "query_rows": {name: ablated_batches.QUERIES[name].rows for name in size.queries},
-        "without_settings": {name: mechanism_of(name).conf for name in size.without},
+        "without_settings": {name: CHANGED[name].conf for name in size.without},
+        "added_settings": {name: CHANGED[name].conf for name in size.added},
         "keys": micro_batches.KEYS,
         "partitions": micro_batches.PARTITIONS,
         "master": micro_batches.MASTER,

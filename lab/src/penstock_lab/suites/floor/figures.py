@@ -75,17 +75,21 @@ def floor_figures(records: Sequence[Record]) -> list[Figure]:
 
 
 def query_figures(query: str, size: Size, records: Sequence[Record]) -> list[Figure]:
-    """The batch of a query, its ledger, and the batch without each mechanism."""
+    """The batch of a query, its ledger, and the batch without each mechanism, or with it."""
     ours = runs_of(query, OURS, records)
     whole_ms = {repeat: run["trigger_ms_p50"] for repeat, run in ours.items()}
-    made = middle(f"{query}.penstock_ms_p50", "ms", "batch, every mechanism on", whole_ms.values())
-    for name in size.without:
-        less_ms = {
+    made = middle(
+        f"{query}.penstock_ms_p50", "ms", "batch, every mechanism at its default", whole_ms.values()
+    )
+    for name in size.changed:
+        word, sign = ("with", -1) if name in size.added else ("without", 1)
+        other_ms = {
             repeat: run["trigger_ms_p50"] for repeat, run in runs_of(query, name, records).items()
         }
-        gives_ms = [less_ms[repeat] - whole_ms[repeat] for repeat in less_ms if repeat in whole_ms]
-        sentence = f"the same without {name}"
-        made += middle(f"{query}.without.{name}_ms_p50", "ms", sentence, less_ms.values())
+        both = [repeat for repeat in other_ms if repeat in whole_ms]
+        gives_ms = [sign * (other_ms[repeat] - whole_ms[repeat]) for repeat in both]
+        sentence = f"the same {word} {name}"
+        made += middle(f"{query}.{word}.{name}_ms_p50", "ms", sentence, other_ms.values())
         sentence = f"what {name} takes off the batch"
         made += middle(f"{query}.gives.{name}_ms", "ms", sentence, gives_ms)
     for step in steps_of(ours.values(), "wall_ms"):
@@ -98,8 +102,8 @@ def query_figures(query: str, size: Size, records: Sequence[Record]) -> list[Fig
 
 
 def runs_of(query: str, variant: str, records: Sequence[Record]) -> dict[int, Mapping[str, Any]]:
-    """Runs of a query without a mechanism, by repeat. Of the floor query with all of them: those
-    that take turns with it, else those that take turns with Spark."""
+    """Runs of a query that differ in a mechanism, by repeat. Of the floor query with all at their
+    default: those that take turns with it, else those that take turns with Spark."""
     turns = {
         record["repeat"]: record["variants"][variant]
         for record in records

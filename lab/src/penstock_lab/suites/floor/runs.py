@@ -63,7 +63,7 @@ def floor_runs(size: Size, folder: Path, fetched: Path, repeat: int) -> Steps[Re
 
 
 def turn_runs(size: Size, folder: Path, query: str, repeat: int) -> Steps[Record]:
-    """One repeat of a query with every mechanism and with all but one of them."""
+    """One repeat of a query with every mechanism at its default, and with one changed at a time."""
     for place, variants in enumerate(rotated(tuple(size.sessions), repeat)):
         options = {
             "query": query,

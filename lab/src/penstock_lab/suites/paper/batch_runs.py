@@ -111,12 +111,19 @@ def measured(
     plan: Batches, seat: Seat, conditions: Conditions, cell: Cell, system: str, repeat: int,
     kind: Kind = "compared",
 ) -> Record:  # fmt: skip
-    """One run, after one back to back if its process has not run anything yet."""
-    if not seat.is_warm:
-        seat.run(plan.warming(cell))
+    """One run, after one back to back if its process has not run anything yet; then its warm-up
+    is said to have had the batches of that one."""
+    warming = None if seat.is_warm else plan.warming(cell)
+    warmed = None if warming is None else seat.run(warming)
     noted = seat.run(conditions)
     # Batches are few and long: a line through what is seen at every moment would rise by itself.
     run = with_batch_slope(run_of(conditions, system, repeat, noted), conditions, noted)
+    if warming is not None and warmed is not None:
+        run = msgspec.structs.replace(
+            run,
+            warm_up_batches=warmed.warm_up_batches,
+            warm_up_batches_asked=warming.warm_up_batches,
+        )
     warm_up, count = (
         round(seconds / plan.trigger_s) for seconds in (conditions.warm_up_s, conditions.measure_s)
     )

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock_lab.experiment import jetstream, systems
-from penstock_lab.experiment.plan import Conditions
+from penstock_lab.experiment.plan import Conditions, WarmUp
 from penstock_lab.measure.log_sizes import JETSTREAM
 from penstock_lab.measure.task_graph_runs import NOTHING
 from penstock_lab.suites.paper.papers import PARTITIONS, RULE_INTERVAL_MS, TRIGGER_S
@@ -28,7 +28,9 @@ STALL_S = 300.0
 """A baseline that falls behind shows nothing new for long: that is a result, not a fault."""
 DRAIN_S = 60.0
 # A run's costs besides sending, and a process's to start: seconds on quiet cores.
-AROUND_S, START_S = 8.0, 12.0
+AROUND_S, START_S, BATCH_S = 8.0, 12.0, 0.7
+WARMED_S = 1.0
+"""The end of a run that warms a process up, of which nothing is measured."""
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -73,7 +75,7 @@ class Batches(msgspec.Struct, frozen=True):
     repeats: int
     batches: int
     warm_up: int
-    warming_s: float
+    process_warm_up: WarmUp
     """Of a run back to back before a process is measured: Spark's code is compiled after it."""
     calibration: int
     """Batches whose checkpoints are measured."""
@@ -123,10 +125,12 @@ class Batches(msgspec.Struct, frozen=True):
         return Conditions(
             cell.query,
             cell.rate,
-            0.0,
-            self.warming_s,
+            self.process_warm_up.most_s,
+            WARMED_S,
             drain_s=DRAIN_S,
             generator=GENERATOR[cell.query],
+            warm_up_batches=self.process_warm_up.batches,
+            warm_up_least_s=self.process_warm_up.least_s,
         )
 
     @property
@@ -141,7 +145,9 @@ class Batches(msgspec.Struct, frozen=True):
     @property
     def minutes(self) -> float:
         """About how long it takes where nothing has to be repeated."""
-        start_s = START_S + self.warming_s + AROUND_S
+        warm_up = self.process_warm_up
+        warming_s = max(min(warm_up.batches * BATCH_S, warm_up.most_s), warm_up.least_s)
+        start_s = START_S + warming_s + WARMED_S + AROUND_S
         total = 0.0
         for query in self.queries:
             runs = self.repeats * len(self.systems_at(query)) * len(self.cells_of(query))

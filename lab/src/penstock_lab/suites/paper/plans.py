@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock_lab.experiment.plan import known
+from penstock_lab.experiment.plan import WarmUp, known
 from penstock_lab.measure.log_sizes import JETSTREAM
 from penstock_lab.measure.task_graph_runs import Fill
 from penstock_lab.suites.paper import papers
@@ -74,7 +74,7 @@ def _full_batches(queries: tuple[str, ...], names: tuple[str, ...]) -> Batches:
         repeats=3,
         batches=papers.BATCHES,
         warm_up=3,
-        warming_s=60.0,
+        process_warm_up=WarmUp(300.0, 100, 20.0),
         calibration=40,
         search=FULL_SEARCH,
         again_max=20,
@@ -89,7 +89,7 @@ def _quick_batches(queries: tuple[str, ...], names: tuple[str, ...]) -> Batches:
         repeats=1,
         batches=30,
         warm_up=3,
-        warming_s=20.0,
+        process_warm_up=WarmUp(90.0, 30, 10.0),
         calibration=8,
         search=msgspec.structs.replace(FULL_SEARCH, tries_max=3, batches=8),
         lr2_systems=("default", OURS),

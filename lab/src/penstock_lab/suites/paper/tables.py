@@ -20,6 +20,7 @@ from penstock_lab.experiment.table import (
     show_left_out,
     show_legend,
     show_not_counted,
+    show_short_warm_ups,
     show_summary,
     systems_table,
     value,
@@ -89,6 +90,7 @@ def show(
     show_figures(console, "paper, conditions and recovery", conditions)
     show_summary(console, "paper", figures)
     show_not_counted(console, [*with_bounds(batches), *graphs])
+    show_short_warm_ups(console, with_bounds(batches))
     show_left_out(console, plan.left_out)
 
 

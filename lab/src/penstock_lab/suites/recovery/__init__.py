@@ -1,7 +1,7 @@
 """The recovery suite: kill -9 of driver, executor and server, to the first new marker.
 
-Ours with snapshots of the state in the checkpoint location, and in the log too; beside it Spark's
-own commit over the same log, so that both are timed by the same markers.
+Ours with snapshots of the state in the checkpoint location, and in the log too; beside it
+batches and commits of Spark's own over the same log, so that both are timed by the same markers.
 
 `cells` says what is killed under which system, `runs` does it, `figures` sums up, `tables` shows.
 """

@@ -23,18 +23,20 @@ SPARK_ARCHIVE = "spark-archive"
 SYSTEMS = {
     system.name: system
     for system in (
-        RecoverySystem(SPARK, "tuned", "Spark's own commit, over the same log"),
+        RecoverySystem(
+            SPARK, "tuned", "batches, commits and files of Spark's own, over the same log"
+        ),
         RecoverySystem(
             SPARK_ARCHIVE,
             "tuned",
-            "the same, drivers with that archive",
+            "the same, drivers with an archive of classes",
             has_archive=True,
             filled_as=SPARK,
         ),
         RecoverySystem(
             OURS,
             "penstock",
-            "ours, snapshots in the checkpoint location, drivers with an archive of classes",
+            "every mechanism, snapshots in the checkpoint location, drivers with that archive",
             has_archive=True,
         ),
         RecoverySystem(
