@@ -224,7 +224,7 @@ def query_run(run: Run, deadlines_s: Sequence[float] = ()) -> QueryRun:
         120.0,
         15.0,
         {"ours": 0.1, "zstream": 0.3, "lmstream": 0.2},
-        {"moment_late_ms_p95": 4.0, "decision_share": 0.002},
+        {"moment_late_ms_p95": 4.0, "decision_share": 0.002, "batches": 8, "moments_unasked": 2},
         spans,
         spans,
     )
