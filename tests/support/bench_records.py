@@ -40,7 +40,7 @@ from penstock_lab.suites.commit.plans import plan_of as commit_plan
 from penstock_lab.suites.commit.runs import Record as CommitRecord
 from penstock_lab.suites.deadlines.cells import BESIDE, BESIDE_S
 from penstock_lab.suites.deadlines.cells import Cell as DeadlineCell
-from penstock_lab.suites.deadlines.cells import plan_of as deadlines_plan
+from penstock_lab.suites.deadlines.plans import plan_of as deadlines_plan
 from penstock_lab.suites.deadlines.record import Record as DeadlineRecord
 from penstock_lab.suites.floor import cells as floor_cells
 from penstock_lab.suites.log.cells import QUICK

@@ -16,8 +16,9 @@ from penstock_lab.experiment.record import Kind, Run
 from penstock_lab.experiment.together import QueryRun
 from penstock_lab.experiment.verdict import Verdict
 from penstock_lab.experiment.visible_rows import Recovery, Span
-from penstock_lab.suites.deadlines.cells import Cell, plan_of
+from penstock_lab.suites.deadlines.cells import Cell
 from penstock_lab.suites.deadlines.figures import figures
+from penstock_lab.suites.deadlines.plans import plan_of
 from penstock_lab.suites.deadlines.record import Record, for_file
 from penstock_lab.suites.deadlines.tables import draw, show
 from support.bench_records import deadlines_records
