@@ -40,7 +40,7 @@ from penstock_lab.suites.commit.plans import plan_of as commit_plan
 from penstock_lab.suites.commit.runs import Record as CommitRecord
 from penstock_lab.suites.deadlines.cells import BESIDE, BESIDE_S
 from penstock_lab.suites.deadlines.cells import Cell as DeadlineCell
-from penstock_lab.suites.deadlines.cells import plan_of as deadlines_plan
+from penstock_lab.suites.deadlines.plans import plan_of as deadlines_plan
 from penstock_lab.suites.deadlines.record import Record as DeadlineRecord
 from penstock_lab.suites.floor import cells as floor_cells
 from penstock_lab.suites.log.cells import QUICK
@@ -226,7 +226,7 @@ def query_run(run: Run, deadlines_s: Sequence[float] = ()) -> QueryRun:
         120.0,
         15.0,
         {"ours": 0.1, "zstream": 0.3, "lmstream": 0.2},
-        {"moment_late_ms_p95": 4.0, "decision_share": 0.002},
+        {"moment_late_ms_p95": 4.0, "decision_share": 0.002, "batches": 8, "moments_unasked": 2},
         spans,
         spans,
     )

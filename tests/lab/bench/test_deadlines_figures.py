@@ -16,8 +16,9 @@ from penstock_lab.experiment.record import Kind, Run
 from penstock_lab.experiment.together import QueryRun
 from penstock_lab.experiment.verdict import Verdict
 from penstock_lab.experiment.visible_rows import Recovery, Span
-from penstock_lab.suites.deadlines.cells import Cell, plan_of
+from penstock_lab.suites.deadlines.cells import Cell
 from penstock_lab.suites.deadlines.figures import figures
+from penstock_lab.suites.deadlines.plans import plan_of
 from penstock_lab.suites.deadlines.record import Record, for_file
 from penstock_lab.suites.deadlines.tables import draw, show
 from support.bench_records import deadlines_records
@@ -163,6 +164,21 @@ def test_a_backlog_is_timed_from_the_start_of_the_query() -> None:
     assert made["backlog.db-edf.back_s"].value == 12.0
 
 
+def test_moments_that_passed_unasked_are_a_share_of_the_worst_query_s_batches() -> None:
+    run = record("db-edf", {JOIN: 900, SPEED: 900, COUNT: 900})
+    accounts = {
+        JOIN: {"batches": 20.0, "moments_unasked": 1.0},
+        SPEED: {"batches": 20.0, "moments_unasked": 5.0},
+        COUNT: {"batches": 0.0, "moments_unasked": 0.0},
+    }
+    queries = {
+        name: msgspec.structs.replace(query_run, admission=accounts[name])
+        for name, query_run in run.queries.items()
+    }
+    share = by_name([msgspec.structs.replace(run, queries=queries)])["admission.unasked_share"]
+    assert (share.value, share.repeats) == (0.25, (0.05, 0.25))
+
+
 def test_everything_is_shown_drawn_and_written(tmp_path: Path) -> None:
     records = [drawn(record) for record in deadlines_records()]
     shown = io.StringIO()
@@ -171,6 +187,7 @@ def test_everything_is_shown_drawn_and_written(tmp_path: Path) -> None:
     show(console, PLAN, records, made)
     for words in ("db-rdas", "headline.p95_reduction", "burst.back_s", "sustained_per_s"):
         assert words in shown.getvalue()
+    assert "admission.unasked_share: 0.250, moments that passed" in shown.getvalue()
     draw(PLAN, records, made, tmp_path / "deadlines.png")
     assert (tmp_path / "deadlines.png").stat().st_size > 1_000
     written = msgspec.json.encode([for_file(record) for record in records])

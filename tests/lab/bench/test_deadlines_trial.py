@@ -24,8 +24,9 @@ from penstock_lab.experiment.systems import SYSTEMS
 from penstock_lab.experiment.together import PartNoted, Together, TogetherNoted, query_runs
 from penstock_lab.experiment.visible_rows import Span
 from penstock_lab.suites import deadlines
-from penstock_lab.suites.deadlines.cells import QUERIES, Plan, plan_of
+from penstock_lab.suites.deadlines.cells import QUERIES, Plan
 from penstock_lab.suites.deadlines.modes import MODES, PROCESSES
+from penstock_lab.suites.deadlines.plans import plan_of
 from penstock_lab.suites.deadlines.rates import (
     PUBLISHED,
     own_rate,
@@ -155,6 +156,19 @@ def test_a_rate_that_is_given_is_that_of_high_traffic() -> None:
     sustained = sustained_rate({}, plan)
     assert traffic_rate(plan, "high", sustained).per_s == 20_000
     assert traffic_rate(plan, "low", sustained).per_s == 2_222
+
+
+def test_traffic_that_is_chosen_is_run_in_place_of_what_a_quick_run_has(tmp_path: Path) -> None:
+    wanted = ("constant_low", "low")
+    plan = plan_of(quick=True, modes=("sb-fair",), traffics=wanted, rate=9_000)
+    asked: list[tuple[str, Together]] = []
+    records = executed(msgspec.structs.replace(plan, shocks=()), tmp_path, faking(asked))
+    assert {record.cell.traffic for record in records} == set(wanted)
+    assert {(conditions.traffic, conditions.rate) for _, conditions in asked} == {
+        ("constant", 1_000), ("normal", 1_000),
+    }  # fmt: skip
+    assert "traffic: high, constant_high" in plan.left_out
+    assert plan_of(traffics=wanted).traffics == wanted
 
 
 def test_modes_take_turns_in_processes_that_stay(tmp_path: Path) -> None:
@@ -307,6 +321,7 @@ def test_a_backlog_is_the_events_before_the_live_ones_in_the_same_event_time() -
     [
         ("deadlines", ["--mode", "edf"], "it has"),
         ("deadlines", ["--deadline", "0"], "above 0"),
+        ("deadlines", ["--traffic", "steady"], "high, low, constant_high, constant_low"),
         ("bounded", ["--query", "q1"], "it has"),
     ],
 )

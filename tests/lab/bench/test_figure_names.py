@@ -162,6 +162,7 @@ def test_names_of_deadlines() -> None:
         *joined(("beside",), ("sb-fair", "db-edf"), ("p95_ms", "miss_ratio")),
         LAG,
         "admission.moment_late_ms_p95",
+        "admission.unasked_share",
         "admission.decision_share",
         "headline.p95_reduction",
         "headline.mean_reduction",

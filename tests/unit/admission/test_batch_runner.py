@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,26 +12,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.admission.batch_question import BatchAnswer, BatchQuestion, LogInput, OutsideInput
-from penstock.admission.batch_runner import BatchAdmissionRunner
+from penstock.admission.batch_question import LogInput, OutsideInput
 from penstock.admission.cut import Limits
-from penstock.admission.hold import Held
 from penstock.admission.offer import CutsBy, Waiting
 from penstock.admission.question import Input, QueryRun
-from penstock.admission.runner import AdmissionRunner
 from penstock.admission.terms import CountedFrom, PolicyName, Terms
-from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock.clock import SYSTEM_CLOCK
 from penstock.errors import BadCall, Fenced
 from penstock.log.backends.embedded.log import EmbeddedLog
 from penstock.log.operations import Mark, TakeQuery
-from penstock.model.ids import Instance, Lsn, QueryId, StreamName
+from penstock.model.ids import Instance, Lsn, QueryId
 from penstock.model.requests import BatchReport
 from penstock.testing.clock import ManualClock
-from support.admission.books import learn_line
-from support.log.drafts import draft, make, mark, pending, rows, stamp
+from support.admission.stage import OUT, S, Stage, asked
+from support.log.drafts import draft, make, mark, pending, stamp
 
-S, OUT = StreamName("s"), StreamName("out")
-LONG_S = 60.0
 ASAP = Terms(policy=PolicyName.ASAP)
 HOUR_MS, MINUTE_MS, NEAR_MS = 3_600_000, 60_000, 100
 HOUR = Terms(float(HOUR_MS), PolicyName.DEADLINE)
@@ -45,50 +41,8 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
     log.close()
 
 
-class Stage:
-    """A runner with what a server gives it, on the loop of one test."""
-
-    def __init__(self, log: EmbeddedLog, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.log = log
-        self.held = Held()
-        simple = AdmissionRunner(log, self.held, clock)
-        self.runner = BatchAdmissionRunner(log, self.held, clock, 1, simple.hold_input)
-        log.on_visible(self.held.notify)
-
-    async def append(self, *values: int, stream: StreamName = S) -> Lsn:
-        submitted = self.log.submit(rows(draft(0, *values), stream=stream))
-        return Lsn((await asyncio.wrap_future(submitted)).position)
-
-    def experienced(self, terms: Terms) -> None:
-        """Have the query's batches cost 100 ms and a hundredth for each row."""
-        kept = self.runner._heard(asked(terms))
-        learn_line(kept.book)
-
-    async def waiting(self, question: BatchQuestion) -> asyncio.Task[BatchAnswer]:
-        task = asyncio.ensure_future(self.runner.ask(question))
-        while question.query not in self.runner._waiting:
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.02)
-        assert not task.done()
-        return task
-
-    async def decided_again(self, query: str) -> None:
-        """Have a held question decided anew, as another query's batch does."""
-        totals = self.runner.books.named(query).book.totals
-        before = totals.decisions
-        self.runner._waiting[query].wake(is_urgent=True)
-        while totals.decisions == before:
-            await asyncio.sleep(0)
-
-
 def run(steps: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(steps, 60))
-
-
-def asked(terms: Terms, after: int = 0, **more: Any) -> BatchQuestion:
-    inputs = more.pop("inputs", (LogInput(0, Input(S, Lsn(after))),))
-    query = more.pop("query", "q")
-    return BatchQuestion(query, "app", 2, inputs, terms, wait_s=more.pop("wait_s", LONG_S), **more)
 
 
 def marked(entry: Lsn, end: Lsn) -> Mark:
@@ -195,6 +149,30 @@ def test_an_operator_s_deadline_ends_a_hold(log: EmbeddedLog) -> None:
         assert (answer.cut, answer.deadline_ms) == (1, 110.0)
 
     run(steps())
+
+
+def test_a_deadline_below_the_floor_is_logged_once_and_another_deadline_again(
+    log: EmbeddedLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def steps() -> None:
+        stage = Stage(log)
+        tight = Terms(50.0, PolicyName.DEADLINE)
+        stage.experienced(tight)
+        for number, operator_ms in enumerate((None, None, 40.0, 40.0)):
+            stage.runner.set_deadline(stage.runner.books.named("q"), operator_ms)
+            await stage.append(number)
+            answer = await stage.runner.ask(asked(tight, after=number))
+            assert answer.cut is not None
+            assert "below the floor" in answer.reason
+
+    with caplog.at_level(logging.WARNING, "penstock.admission"):
+        run(steps())
+    name = "penstock.admission"
+    first, second = (each.getMessage() for each in caplog.records if each.name == name)
+    for line, deadline_ms in ((first, 50), (second, 40)):
+        assert line.startswith("query q: ")
+        assert f"the deadline of {deadline_ms} ms is below the floor: the smallest batch" in line
+        assert "100 ms" in line
 
 
 def test_another_query_that_cuts_unplanned_has_a_held_one_decided_again(log: EmbeddedLog) -> None:

@@ -123,6 +123,12 @@ SUITES = {
             plot("Draw latencies here."),
             several("--mode", "modes"),
             several("--deadline", "deadlines_s", "In seconds; may be repeated.", type=float),
+            several(
+                "--traffic",
+                "traffics",
+                "high, low, constant_high or constant_low; may be repeated.  "
+                "[quick: high; full: all]",
+            ),
             rate("Of high traffic; it is not looked for then."),
             SECONDS,
             FOLDER,

@@ -37,7 +37,14 @@ from penstock_lab.experiment.visible_rows import batch_rows, spans
 from penstock_lab.queries import Query, named
 
 BACKLOG_TIMEOUT_S = 120.0
-ADMISSION = ("moment_late_ms_p95", "decision_share", "planning_share")
+ADMISSION = (
+    "batches",
+    "moment_late_ms_p95",
+    "moments_unasked",
+    "decision_share",
+    "planning_share",
+)
+"""What is noted of the server's account of a query's decisions."""
 
 
 class JointBench(Protocol):

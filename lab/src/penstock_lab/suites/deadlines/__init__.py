@@ -1,15 +1,15 @@
 """The deadlines suite: three queries at once on two cores, with deadlines and without.
 
-`modes`, `cells` and `rates` say what is compared; `runs` puts the runs in order, `seats` makes one
-of them and `shocks` those with a shock; `figures` sums up, with `baseline_figures` and
-`shock_figures`; `tables` shows.
+`modes`, `cells` and `rates` say what is compared, `plans` how much of it; `runs` puts the runs in
+order, `seats` makes one of them and `shocks` those with a shock; `figures` sums up, with
+`baseline_figures` and `shock_figures`; `tables` shows.
 """
 
 from __future__ import annotations
 
 from penstock_lab.experiment.needs import require_port, require_queries
 from penstock_lab.experiment.suite import Suite
-from penstock_lab.suites.deadlines import cells, figures, record, runs, tables
+from penstock_lab.suites.deadlines import figures, plans, record, runs, tables
 from penstock_lab.suites.deadlines.cells import Plan
 from penstock_lab.suites.deadlines.record import Record
 
@@ -21,7 +21,7 @@ def require(plan: Plan) -> None:
 
 SUITE: Suite[Plan, Record] = Suite(
     name="deadlines",
-    plan_of=cells.plan_of,
+    plan_of=plans.plan_of,
     steps=lambda plan: plan.steps,
     minutes=lambda plan: plan.minutes,
     runs=runs.runs,

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from penstock.errors import BadCall
 from penstock_lab.experiment import systems
-from penstock_lab.experiment.plan import known
-from penstock_lab.experiment.query_sets import query_set_of
 from penstock_lab.experiment.together import Together, Traffic
 from penstock_lab.suites.deadlines.modes import (
     BASELINES,
@@ -18,9 +14,10 @@ from penstock_lab.suites.deadlines.modes import (
     MODES,
     OURS,
     PROCESSES,
-    QUICK_MODES,
 )
 
+DEADLINES_S = (1.0, 5.0, 8.0, 10.0)
+"""Of a full run; a quick one has the first two."""
 QUERIES = ("lr_join_30_1", "lr_speed_30_1", "lr_count_30_1")
 HIGH_SHARE, LOW_SHARE, SPARE_SHARE, BURST_SHARE = 0.9, 0.1, 0.7, 0.3
 """Of the rate that holds: high and low traffic, with spare, and around a burst."""
@@ -203,44 +200,3 @@ class Plan(msgspec.Struct, frozen=True):
             for name, (system, conf) in PROCESSES.items()
         }
         return {**msgspec.to_builtins(self), "modes": modes, "spark": processes}
-
-
-def plan_of(
-    *,
-    quick: bool = False,
-    modes: Sequence[str] = (),
-    deadlines_s: Sequence[float] = (),
-    rate: int | None = None,
-    seconds: float | None = None,
-) -> Plan:
-    """The plan of a command line; raises BadCall, with what there is, for a name that is not."""
-    chosen = known(modes, tuple(MODES), "deadlines has no mode {}; it has", "unknown_mode")
-    if any(bound <= 0 for bound in deadlines_s) or (seconds is not None and seconds <= 0):
-        raise BadCall("nothing would be measured; give seconds above 0", code="bad_request")
-    bounds = tuple(sorted(set(deadlines_s))) or ((1.0, 5.0) if quick else (1.0, 5.0, 8.0, 10.0))
-    plan = Plan(
-        chosen or (QUICK_MODES if quick else tuple(MODES)),
-        bounds,
-        ("high",) if quick else tuple(TRAFFIC),
-        repeats=3 if quick else 5,
-        measure_s=seconds or (10.0 if quick else 60.0),
-        measure_deadlines=3 if quick else 12,
-        warm_up_s=8.0 if quick else 20.0,
-        first_warm_up_s=20.0 if quick else 60.0,
-        search=None if rate else Search(2_000, tries_max=4 if quick else 8),
-        rate=rate,
-        spare_repeats=1 if quick else 3,
-        event_speed=query_set_of(QUERIES[0]).event_speed,
-        again_max=4 if quick else 60,
-        left_out=QUICK_LEAVES_OUT if quick else (),
-    )
-    if seconds:
-        return msgspec.structs.replace(plan, measure_deadlines=0)
-    return plan
-
-
-QUICK_LEAVES_OUT = (
-    "tuned, zstream, auto, and each module alone: db-fifo, db-fair, sb-edf, sb-rdas",
-    "constant and low traffic, deadlines of 8 and 10 s",
-    "rates that hold are found once, in four steps each",
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock_lab.experiment.figures import (
     SHARE,
@@ -37,6 +37,7 @@ from penstock_lab.suites.deadlines.singles import (
 
 MISS_GOAL = 0.01
 PAPERS = ("zstream", "lmstream")
+UNASKED = "unasked_share"
 ROW = "an input row, intended send to visible"
 FIGURES: tuple[tuple[str, str, str, Value], ...] = (
     ("p50_ms", "ms", f"{ROW}, median", p50),
@@ -140,12 +141,21 @@ def estimator_errors(compared: Sequence[Single]) -> list[Figure]:
     return made
 
 
+def unasked_share(account: Mapping[str, float]) -> dict[str, float]:
+    """Moments that passed while Spark asked nothing, of a query's batches; empty without any."""
+    batches, unasked = account.get("batches"), account.get("moments_unasked")
+    return {UNASKED: unasked / batches} if batches and unasked is not None else {}
+
+
 def admission_figures(compared: Sequence[Single]) -> list[Figure]:
-    """The server's decisions in our runs: how late they came and what they cost, at worst."""
-    ours = [s.query_run.admission for s in compared if s.system == OURS and s.is_counted]
+    """The server's decisions in our runs: how late they came, how many had a moment that passed
+    before Spark asked, and what they cost, at worst."""
+    accounts = [s.query_run.admission for s in compared if s.system == OURS and s.is_counted]
+    ours = [{**each, **unasked_share(each)} for each in accounts]
     made = []
     for key, unit, sentence, goal in (
         ("moment_late_ms_p95", "ms", "cut after its moment, 95 of 100", Goal("at most", 10.0)),
+        (UNASKED, SHARE, "moments that passed while Spark asked nothing, of its batches", None),
         ("decision_share", SHARE, "decisions, of batch time", Goal("under", 0.01)),
     ):
         values = tuple(account[key] for account in ours if key in account)

@@ -23,6 +23,7 @@ from penstock_lab.experiment.table import (
     with_range,
 )
 from penstock_lab.suites.deadlines.cells import BURST_S, SHOCKS, Cell, Plan
+from penstock_lab.suites.deadlines.figures import UNASKED
 from penstock_lab.suites.deadlines.rates import rate_reasons
 from penstock_lab.suites.deadlines.record import Record
 from penstock_lab.suites.deadlines.shock_figures import NOT_BACK
@@ -84,6 +85,10 @@ def show(
             console.print(sentence, style="dim", soft_wrap=True)
         console.print()
     show_summary(console, "deadlines", figures)
+    for figure in figures:
+        if figure.name == f"admission.{UNASKED}":
+            words = f"{figure.name}: {figure.value:.3f}, {figure.meaning}"
+            console.print(words, style="dim", soft_wrap=True)
     show_not_counted(console, [record for record in records if record.kind != "sustain"])
     show_left_out(console, plan.left_out)
 
