@@ -3,7 +3,8 @@
 An order that puts one batch first makes the others wait, and gives them all cores then. One that
 shares lets nobody wait, and gives everyone a part of the cores while others run. Either way a batch
 ends later by the core-time that others take out of the cores before it does. The orders are those
-of the pool (`schedule/order.py`); `spark` is Spark's own, the oldest job first.
+of the pool (`schedule/order.py`); `spark` is Spark's own where it runs the oldest job first. Where
+Spark shares the cores between pools, a query outside ours asks with `fair`.
 """
 
 from __future__ import annotations

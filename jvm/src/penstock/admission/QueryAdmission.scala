@@ -289,9 +289,11 @@ object QueryAdmission extends Logging {
     case _ => false
   }
 
-  /** The order of the tasks of the calling thread's jobs. */
+  /** The order of the tasks of the calling thread's jobs: ours, or the one Spark has outside our pool. */
   private def schedule: String =
-    if (StreamThread.isInPool) Keys.Schedule.value(StreamThread.setting) else Keys.SparkSchedule
+    if (StreamThread.isInPool) Keys.Schedule.value(StreamThread.setting)
+    else if (StreamThread.isSharedOutsidePool) Keys.FairSchedule
+    else Keys.SparkSchedule
 
   /** A batch without data has its deadline from now on. */
   private def tellJobs(

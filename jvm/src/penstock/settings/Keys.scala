@@ -64,10 +64,13 @@ object Keys {
 
   /** Whose tasks run first: an order of ours, or Spark's own. */
   val Schedule: ChoiceKey =
-    choice("schedule", SparkSchedule, Seq("edf", "rdas", "fifo", "fair", SparkSchedule))
+    choice("schedule", SparkSchedule, Seq("edf", "rdas", "fifo", FairSchedule, SparkSchedule))
 
   /** The value of `Schedule` that leaves Spark's scheduler as it is. */
   def SparkSchedule: String = "spark"
+
+  /** The value of `Schedule` by which queries share the cores. */
+  def FairSchedule: String = "fair"
 
   /** How aggregates over sliding windows are planned. */
   val Windows: ChoiceKey = choice("windows", "panes", Seq("panes", SparkWindows))

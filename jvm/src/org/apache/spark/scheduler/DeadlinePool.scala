@@ -89,6 +89,9 @@ private[spark] final class DeadlinePool(label: String, order: TaskOrder.Order)
 object DeadlinePool extends Logging {
   val Name = "penstock"
 
+  /** Spark's pool of jobs that name none. */
+  private val Default = "default"
+
   /** While fewer tasks run here, cores are offered here before other pools. */
   private val MinShare = 1
 
@@ -120,6 +123,20 @@ object DeadlinePool extends Logging {
     if (mayEnter) context.setLocalProperty(SparkContext.SPARK_SCHEDULER_POOL, Name)
     mayEnter
   }
+
+  /**
+   * Whether Spark shares the cores between the jobs of the calling thread, outside this pool, and
+   * those of others: they are in a pool that the user has chosen, or the default pool shares. False
+   * where the scheduler has no pools.
+   */
+  def isSharedOutside(context: SparkContext): Boolean =
+    try {
+      val scheduler = context.taskScheduler
+      def default = Option(scheduler.rootPool.getSchedulableByName(Default))
+      scheduler.schedulingMode == SchedulingMode.FAIR &&
+      (Option(context.getLocalProperty(SparkContext.SPARK_SCHEDULER_POOL)).exists(_ != Default) ||
+        default.exists(_.schedulingMode == SchedulingMode.FAIR))
+    } catch { case NonFatal(_) => false } // a context that is stopping has no scheduler
 
   private def isIn(context: SparkContext): Boolean =
     try

@@ -108,6 +108,9 @@ object StreamThread {
 
   /** Whether the jobs that the calling thread starts are in our pool. */
   def isInPool: Boolean = context.exists(_.getLocalProperty(SparkContext.SPARK_SCHEDULER_POOL) == DeadlinePool.Name)
+
+  /** Whether Spark shares the cores between those jobs and others, where they are not in our pool. */
+  def isSharedOutsidePool: Boolean = context.exists(DeadlinePool.isSharedOutside)
 }
 
 /** A source of ours around another one, which has the offsets and reads the rows. */
