@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import ssl
 import stat
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from support.servers.certificates import Certificate, make_certificate
 from support.servers.http_server import START_S, Served, refusal, table
 from support.servers.processes import wait_until
 
@@ -88,22 +87,18 @@ def test_elsewhere_than_loopback_needs_a_certificate(tmp_path: Path, host: str) 
 
 
 def test_with_a_certificate_it_listens_anywhere_and_speaks_tls(tmp_path: Path) -> None:
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:0.0.0.0",
-         "-keyout", str(key), "-out", str(cert)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    context = ssl.create_default_context(cafile=str(cert))
-    options = ("--host", "0.0.0.0", "--tls-cert", str(cert), "--tls-key", str(key))
-    with Served(tmp_path / "data", *options, context=context) as served:
+    made = make_certificate(tmp_path, "0.0.0.0")
+    options = ("--host", "0.0.0.0", *made.options)
+    with Served(tmp_path / "data", *options, context=made.trusting()) as served:
         assert served.url.startswith("https://0.0.0.0:")
         assert served.make().status == 201
         assert served.append(table(1)).status == 200
         assert served.values() == [1]
-    assert "cannot be used" in refusal(tmp_path / "data", *options[:3], str(key), *options[4:])
-    assert "go together" in refusal(tmp_path / "data", "--tls-cert", str(cert))
+    no_key = Certificate(made.cert, made.cert)
+    no_cert = Certificate(made.key, made.key)
+    for wrong in (no_key, no_cert):
+        assert "cannot be used" in refusal(tmp_path / "data", *wrong.options)
+    assert "go together" in refusal(tmp_path / "data", *made.options[:2])
 
 
 def test_a_setting_out_of_bounds_is_refused_by_name(tmp_path: Path) -> None:

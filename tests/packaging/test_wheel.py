@@ -40,6 +40,7 @@ def test_the_source_archive_can_build_the_jar_again(tmp_path: Path) -> None:
         names = {name.partition("/")[2] for name in opened.getnames()}
     assert {"hatch_build.py", "jvm/build.py", "pyproject.toml", "LICENSE", "README.md"} <= names
     assert {"lab/pyproject.toml", "lab/hatch_build.py"} <= names
+    assert {path.name for path in ROOT.glob("*.md")} <= names
     scala = {path.relative_to(ROOT).as_posix() for path in (ROOT / "jvm").rglob("*.scala")}
     assert scala <= names
     assert not [name for name in names if name.endswith(".jar")]

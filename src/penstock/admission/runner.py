@@ -1,4 +1,4 @@
-"""Admission carried out: the one file of this stage that reads the log, writes to it, and waits."""
+"""Admission of one source at a time, carried out: reads the log, writes to it, and waits."""
 
 from __future__ import annotations
 

@@ -71,11 +71,25 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Other event loops have transports of their own, alike in all but their class.
-        self.transport = cast("asyncio.Transport", transport)
-        if self._connections.admit(self, self.transport):
+        if self.take_place(cast("asyncio.Transport", transport)):
             self._http.connection_made(transport)
         else:
             self._http = asyncio.Protocol()
+            self.refuse(self._connections.refusal())
+
+    def take_place(self, transport: asyncio.Transport) -> bool:
+        """Be one of the connections of the server, if there is room for one more."""
+        self.transport = transport
+        return self._connections.admit(self, transport)
+
+    def begin_over(self, transport: asyncio.Transport) -> None:
+        """Begin with HTTP over this transport, in the place that is taken."""
+        self._connections.change_transport(self, transport)
+        self._http.connection_made(transport)
+
+    def give_place_up(self) -> None:
+        """Leave the connections of the server without having begun."""
+        self._connections.lost(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.lost(self)
@@ -195,20 +209,27 @@ class Connections:
         return self._by_transport.get(request.transport)
 
     def admit(self, connection: Connection, transport: asyncio.Transport) -> bool:
-        """Take a connection. At the bound the one idle longest goes for it; while none is, it is
-        refused."""
+        """Take a connection. At the bound the one idle longest goes for it; while none is, there
+        is no room."""
         if len(self._by_transport) >= self._connections_max and not self._end_idle():
-            refusal = TryAgain(
-                f"the server has {len(self._by_transport)} connections in use, which is its bound; "
-                "try again, use fewer, or raise connections_max",
-                code="busy",
-            )
-            transport.write(raw_answer(refusal))
-            transport.close()
             return False
         self._by_transport[transport] = connection
         self.idle[connection] = None
         return True
+
+    def refusal(self) -> TryAgain:
+        """The answer to a connection that there is no room for."""
+        return TryAgain(
+            f"the server has {len(self._by_transport)} connections in use, which is its bound; "
+            "try again, use fewer, or raise connections_max",
+            code="busy",
+        )
+
+    def change_transport(self, connection: Connection, transport: asyncio.Transport) -> None:
+        """Know a connection by another transport from now on."""
+        self._by_transport.pop(connection.transport, None)
+        self._by_transport[transport] = connection
+        connection.transport = transport
 
     def _end_idle(self) -> bool:
         for connection in self.idle:

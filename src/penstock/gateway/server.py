@@ -20,6 +20,7 @@ from penstock.errors import BadCall
 from penstock.gateway.app import make_app
 from penstock.gateway.connections import Connection
 from penstock.gateway.context import LIGHT_BYTES, Gateway
+from penstock.gateway.handshakes import Handshakes
 from penstock.gateway.quick_append import QuickAppends
 from penstock.gateway.tokens import Token, Tokens
 from penstock.log.address import LogAddress
@@ -105,6 +106,7 @@ class Server:
         self._gateway: Gateway | None = None
         self._runner: web.AppRunner | None = None
         self._listening: asyncio.Server | None = None
+        self._handshakes: Handshakes | None = None
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -127,13 +129,17 @@ class Server:
         await runner.setup()
         loop = asyncio.get_running_loop()
 
-        def connection() -> Connection:
+        if context is not None:
+            self._handshakes = Handshakes(context, self.log.settings.stall_s_max)
+
+        def connection() -> asyncio.Protocol:
             assert runner.server is not None  # from setup to cleanup
-            return Connection(runner.server(), gateway.connections)
+            plain = Connection(runner.server(), gateway.connections)
+            return plain if self._handshakes is None else self._handshakes.before(plain)
 
         try:
             self._listening = await loop.create_server(
-                connection, self.address.host, self.address.port, ssl=context, backlog=512
+                connection, self.address.host, self.address.port, backlog=512
             )
         except OSError as error:
             await runner.cleanup()
@@ -170,6 +176,8 @@ class Server:
         """
         if self._listening is not None:
             self._listening.close()
+        if self._handshakes is not None:
+            self._handshakes.stop()
         if self._gateway is not None:
             self._gateway.stopping = True
             self._gateway.held.release()

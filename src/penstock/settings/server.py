@@ -100,8 +100,8 @@ class Settings:
     )  # fmt: skip
     stall_s_max: int = _number(
         30, 1, 3_600, "s",
-        "how long a request's head may take, and each 64 KiB of its body or of an answer that is "
-        "being taken; then the connection is ended",
+        "how long a handshake of TLS and a request's head may take, and each 64 KiB of its body or "
+        "of an answer that is being taken; then the connection is ended",
     )  # fmt: skip
     producers_max: int = _number(
         100_000, 1, 100_000_000, "producers",

@@ -3,6 +3,8 @@ package penstock.admission
 
 import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
 
+import penstock.Clock
+import penstock.commit.jvm.JvmResources
 import penstock.query.QueryRuns
 import penstock.settings.{Connection, StatedTerms}
 import penstock.wire.BatchInput
@@ -21,6 +23,9 @@ trait AdmittedSource { this: SparkDataStream =>
 
   /** What is there to read. `start` is where the query's next batch begins, None at its beginning. */
   def lookFrom(start: Option[Offset]): BatchInput
+
+  /** The clock of this JVM, by which it is known how long data have waited. */
+  protected final def clock: Clock = JvmResources.here.clock
 
   /** Decided at the first question: None inside if batches of the query are cut as Spark does. */
   private[admission] var admission: Option[Option[QueryAdmission]] = None

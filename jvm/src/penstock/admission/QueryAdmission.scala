@@ -213,7 +213,7 @@ object QueryAdmission extends Logging {
         case TriggerKind.OfItsOwn(words) => throw refusal(words)
         case _ =>
           val deadlineMs = stated.deadlineMs.orElse(session.deadlineMs)
-          tellJobs(query, deadlineMs.map(_.toDouble), None, 1.0, Clock.System)
+          tellJobs(query, deadlineMs.map(_.toDouble), None, 1.0, JvmResources.here.clock)
       }
     }
   }
@@ -274,7 +274,7 @@ object QueryAdmission extends Logging {
     val notes = new UntoldNotes(JvmResources.here.planNotes, run)
     new QueryAdmission(
       query, plans, notes, sources, terms, JvmResources.here.gateways.to(servers.head), isAvailableNow,
-      Clock.System)
+      JvmResources.here.clock)
   }
 
   private def knowsAvailableNow(source: SparkDataStream): Boolean =

@@ -59,7 +59,8 @@ private[checkpoint] object Recovery extends Logging {
       for (g <- gateway; t <- taken) bringUp(root, files, g, query, t.last)
       val logged = gateway.toSeq.flatMap(new LoggedState(root, files, _, query, conf).restore())
       val snapshots = Option.when(settings.snapshotsInLog)(new Snapshots(logged))
-      val log = for (g <- gateway; t <- taken) yield new TaskLog(g, query, t.instance, t.limits)
+      val log = for (g <- gateway; t <- taken)
+        yield new TaskLog(g, query, t.instance, t.limits, JvmResources.here.clock)
       val started = start(root, files, conf, settings, query, run, log, snapshots)
       QueryRuns.here.started(root.toString, started)
     }

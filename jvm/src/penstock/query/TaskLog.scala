@@ -17,7 +17,7 @@ final class TaskLog(
     val query: String,
     val instance: Long,
     val limits: LogLimits,
-    clock: Clock = Clock.System) {
+    clock: Clock) {
   import TaskLog._
 
   @volatile private var confirmedAtNs = clock.nanos

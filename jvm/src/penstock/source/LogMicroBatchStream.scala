@@ -34,7 +34,7 @@ final class LogMicroBatchStream(
     with Logging {
 
   private val gateway = JvmResources.here.gateways.to(connection)
-  private val polling = new Polling(this)
+  private val polling = new Polling(this, clock)
   private var availableNowEnd: Option[Long] = None
   private var latestSeen: Option[Position] = None
   private var cut: Option[CutBatch] = None

@@ -16,7 +16,7 @@ import penstock.query.TaskLog
  * source of a query holds for all of them; none does if another kind of source is among them,
  * since its data could not end the wait.
  */
-private[source] final class Polling(self: LogMicroBatchStream) {
+private[source] final class Polling(self: LogMicroBatchStream, clock: Clock) {
   import Polling._
 
   @volatile private var lastAfter = -1L
@@ -26,7 +26,7 @@ private[source] final class Polling(self: LogMicroBatchStream) {
   /** The other streams to wait for as well, or None when the question must not be held. */
   def othersToHoldFor(run: Option[TaskLog], after: Long): Option[Seq[(String, Long)]] = {
     val inLoop = lastWasEmpty && after == lastAfter &&
-      Clock.System.nanos - lastAnswerNs < LoopGapNsMax
+      clock.nanos - lastAnswerNs < LoopGapNsMax
     if (!inLoop) None
     else {
       val sources = run.toSeq.flatMap(r => RunningQuery.sourcesOf(r.query)).distinct
@@ -42,7 +42,7 @@ private[source] final class Polling(self: LogMicroBatchStream) {
   def answered(after: Long, nothingNew: Boolean): Unit = {
     lastAfter = after
     lastWasEmpty = nothingNew
-    lastAnswerNs = Clock.System.nanos
+    lastAnswerNs = clock.nanos
   }
 
   def state: State = State(self.streamName, lastAfter, lastWasEmpty)

@@ -6,31 +6,21 @@ import asyncio
 import logging
 import os
 import tempfile
-from importlib import metadata
 from pathlib import Path
 
 from aiohttp import web
 
 from penstock.errors import TryAgain
 from penstock.gateway.context import BACKUPS_MAX, Gateway, gateway_of
-from penstock.gateway.encode import json_answer
-from penstock.log.reading.visible import log_end
-from penstock.log.retention.due import away
-from penstock.model.answers import Collected, Health, ServerDescription
+from penstock.gateway.encode import json_answer, json_bytes_answer
+from penstock.gateway.server_description import describe, version
+from penstock.model.answers import Collected, Health
 from penstock.model.protocol import PROTOCOL
 
 COPY_BYTES = 1 << 20
 COPY_LOOK_S = 0.02
 ROOM_LEFT_BYTES = 64 << 20
 _LOG = logging.getLogger("penstock.gateway")
-
-
-def version() -> str:
-    """The installed version; a source tree that is not installed says so."""
-    try:
-        return metadata.version("penstock")
-    except metadata.PackageNotFoundError:
-        return "0+source"
 
 
 async def health(_: web.Request) -> web.Response:
@@ -41,19 +31,7 @@ async def health(_: web.Request) -> web.Response:
 async def server(request: web.Request) -> web.Response:
     """`GET /v1/server`."""
     gateway = gateway_of(request)
-    now_ms = gateway.read(gateway.collector.now_ms)
-    return json_answer(
-        ServerDescription(
-            version=version(),
-            protocol=PROTOCOL,
-            data=str(gateway.log.folder.path.absolute()),
-            pid=os.getpid(),
-            started_at_ms=gateway.started_at_ms,
-            now_ms=gateway.clock.wall_ms(),
-            consumers_away=len(gateway.read(away, now_ms, gateway.settings)),
-            latest=gateway.read(log_end),
-        )
-    )
+    return json_bytes_answer(await gateway.look_up_json(describe, gateway))
 
 
 async def collect(request: web.Request) -> web.Response:

@@ -13,7 +13,7 @@ _LOG = logging.getLogger("penstock.log")
 
 @contextmanager
 def going_on(task_name: str) -> Iterator[None]:
-    """Say that `what` failed, in the log and with its trace, and go on behind the `with`.
+    """Say that the task failed, in the log and with its trace, and go on behind the `with`.
 
     For one turn of a thread or task that has more turns to take. Whoever waits for what failed
     must be answered, or have it tried again, elsewhere.

@@ -8,7 +8,6 @@ import org.apache.spark.sql.execution.streaming.runtime.FileStreamSource
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import penstock.Clock
 import penstock.settings.{Connection, StatedTerms}
 import penstock.wire.{BatchInput, Offer}
 
@@ -25,8 +24,8 @@ private[admission] class AdmittedOlderSource(
   override val statedTerms: StatedTerms = StatedTerms.of(options)
   override val connection: Connection = Connection.of(options)
   protected override val data: OutsideData = delegate match {
-    case files: FileStreamSource => new FolderData(files, Clock.System)
-    case other => new AskedData(other, (_, _) => None, Offer.ByNothing, Clock.System)
+    case files: FileStreamSource => new FolderData(files, clock)
+    case other => new AskedData(other, (_, _) => None, Offer.ByNothing, clock)
   }
 
   override def lookFrom(start: Option[Offset]): BatchInput = data.look(start.orNull, getDefaultReadLimit)

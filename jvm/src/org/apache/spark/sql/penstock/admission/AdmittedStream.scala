@@ -5,7 +5,6 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFacto
 import org.apache.spark.sql.connector.read.streaming._
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import penstock.Clock
 import penstock.settings.{Connection, StatedTerms}
 import penstock.wire.BatchInput
 
@@ -23,7 +22,7 @@ private[admission] class AdmittedStream(
   override val statedTerms: StatedTerms = StatedTerms.of(options)
   override val connection: Connection = Connection.of(options)
   protected override val data: OutsideData = new AskedData(
-    delegate, OfferedRows.between(delegate, options), OfferedRows.cutsBy(delegate), Clock.System)
+    delegate, OfferedRows.between(delegate, options), OfferedRows.cutsBy(delegate), clock)
 
   override def lookFrom(start: Option[Offset]): BatchInput = data.look(
     start.map(offset => delegate.deserializeOffset(offset.json())).getOrElse(delegate.initialOffset()),

@@ -232,7 +232,7 @@ private final class StoreLocations(env: SparkEnv) {
   }
 
   def executorOf(store: StateStoreProviderId): Option[String] = {
-    val now = Clock.System.nanos
+    val now = JvmResources.here.clock.nanos
     val last = Option(known.get(store)).filter(now - _.atNs < FreshNs)
     last.getOrElse {
       val executor = coordinator.getLocation(store).map(TaskLocation(_)).collect {
