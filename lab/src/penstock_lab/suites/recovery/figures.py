@@ -56,13 +56,13 @@ def _ratio(
     kill: str,
     other: str,
     goal: Goal | None = None,
-    what: str = "",
+    difference: str = "",
 ) -> list[Figure]:
-    """The other system's time over ours, within each repeat; `what` says what they differ in."""
+    """The other system's time over ours, within each repeat; `difference` says what they differ in."""
     by_repeat: dict[int, dict[str, float]] = {}
     for record in records:
         if kill in record.ms:
             by_repeat.setdefault(record.repeat, {})[record.system] = record.ms[kill]
     ratios = [each[other] / each[OURS] for each in by_repeat.values() if {other, OURS} <= {*each}]
-    words = f"time of {other} over that of {OURS}, kill -9 of {WORDS[kill]}{what}"
+    words = f"time of {other} over that of {OURS}, kill -9 of {WORDS[kill]}{difference}"
     return middle(name, "x", words, ratios, goal)
