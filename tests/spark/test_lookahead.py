@@ -16,9 +16,17 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.client import Client
-from support.spark.lookahead_runs import ALL, KEY, PARTS, ROWS, Fresh, Runs, changed_conf
+from support.spark.lookahead_runs import (
+    ALL,
+    KEY,
+    PARTS,
+    ROWS,
+    Fresh,
+    Runs,
+    changed_conf,
+    hinting_runs,
+)
 
-INLINE = "spark.penstock.inline.bytes"
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 KEPT = [row for row in ALL if row["key"] % 3 != 0]
@@ -91,15 +99,8 @@ OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
 
 @pytest.fixture
 def runs(spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path) -> Iterator[Runs]:
-    conf = {
-        KEY: "off",
-        # Every key is hinted, however often it comes.
-        f"{KEY}.hot.threshold": "255",
-        # Rows that come with the answer of admission are not taken from what was read ahead.
-        INLINE: "0",
-    }
-    with changed_conf(spark, conf):
-        yield Runs(spark, client, fresh, tmp_path)
+    with hinting_runs(spark, client, fresh, tmp_path) as runs:
+        yield runs
 
 
 CASES = [
@@ -189,34 +190,6 @@ def test_a_join_has_its_rows_fetched_once_their_number_was(
     # a semi join is done with the first of them.
     fetches_rows = kind != "leftsemi"
     assert (counts.used.get(place, 0) > 2 * NAMES) == fetches_rows
-    assert sum(counts.unused.values()) == 0
-
-
-LAST = (PARTS - 1) * ROWS
-"""The first row of the last part."""
-
-
-def late_rows(frame: DataFrame) -> DataFrame:
-    """Half of the rows of the last part are late, and were not for the batch before theirs."""
-    newest = (PARTS - 2) * ROWS
-    at = f.timestamp_seconds(f.expr(f"if(n >= {LAST} and n % 2 = 0, {newest}, n + 1)"))
-    timed = frame.select(f.format_string("key-%d", "key").alias("name"), at.alias("at"))
-    kept = timed.withWatermark("at", "0 seconds").dropDuplicates(["name", "at"])
-    return kept.select("name", f.lit(1).alias("count"))
-
-
-@pytest.mark.parametrize("place", ["A", "B", "D"])
-def test_keys_of_rows_that_are_late_by_the_watermark_are_not_hinted(runs: Runs, place: str) -> None:
-    with changed_conf(runs.spark, {KEY: place}):
-        ran = runs.run(late_rows, "append")
-    in_time = [row for row in ALL if row["n"] < LAST or row["n"] % 2 == 1]
-    assert sum(ran.answer.values()) == len(in_time)
-    (counts,) = ran.operators
-    # No store is open yet when keys of the first batch are hinted from below the shuffle, and no
-    # batch is before it.
-    unheard = 0 if place == "D" else ROWS
-    assert counts.hinted[place] == len(in_time) - unheard
-    assert counts.hits + counts.misses == len(in_time)
     assert sum(counts.unused.values()) == 0
 
 
