@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -29,6 +30,7 @@ from support.spark.lookahead_runs import (
 
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+SPARKS_OWN = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 KEPT = [row for row in ALL if row["key"] % 3 != 0]
 
 
@@ -193,6 +195,13 @@ def test_a_join_has_its_rows_fetched_once_their_number_was(
     assert sum(counts.unused.values()) == 0
 
 
+def test_spark_begins_no_join_in_state_format_1(runs: Runs) -> None:
+    stock = {PROVIDER: SPARKS_OWN, JOIN_FORMAT: "1"}
+    refused = pytest.raises(StreamingQueryException, match="Unsupported schema writer version: 1")
+    with changed_conf(runs.spark, stock), refused:
+        runs.run(many_rows("inner"), "append", parts=1)
+
+
 @pytest.mark.parametrize("place", ["A", "B"])
 def test_what_a_join_with_a_table_drops_is_unused_where_it_is_hinted_from_below_it(
     runs: Runs, place: str
@@ -323,9 +332,7 @@ def test_where_the_log_is_asked_for_and_there_is_none_the_next_place_hints(runs:
 
 LEFT_ALONE_CONF = {
     "a join of state format 4": {JOIN_FORMAT: "4"},
-    "state with another provider": {
-        PROVIDER: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    },
+    "state with another provider": {PROVIDER: SPARKS_OWN},
 }
 
 
