@@ -1,12 +1,14 @@
 package org.apache.spark.sql.execution.streaming.state.contract
 
-import java.nio.file.Files
+import java.io.File
 
 import scala.collection.mutable
 import scala.util.Random
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.util.Utils
 
 import penstock.commit.jvm.JvmResources
 import penstock.prefetch.{Candidate, HintBatch, HintExpiry, PrefetchCounts}
@@ -24,6 +26,9 @@ object CachedStoreCases extends Cases {
   private def some(variant: Variant): Option[String] = Option.when(
     !Set("ours-changelog", "ours-families-changelog").contains(variant.name))(
     "the cache is the same for all variants")
+
+  /** Where stores keep their files. */
+  private def disk: File = new File(Utils.getLocalDir(new SparkConf))
 
   private def cached(rig: StoreRig, order: String, bytes: Int = Large, writes: String = "through"): Unit = {
     rig.more(Keys.PrefetchCache.name) = order
@@ -69,18 +74,23 @@ object CachedStoreCases extends Cases {
     val anew = rig.provider()
     val first = rig.getStore(anew, 1)
     hint(rig, anew, (0 until 60).map(("row", _)): _*)
+    // Taking the counts begins them anew.
+    var fetched = 0L
+    eventually("all of it is fetched") {
+      fetched += counts(rig).accessTimes.total
+      fetched == 60
+    }
     (0 until 60).foreach { n =>
       equal(s"row $n", number(first.get(key("row", n))), Option.when(n < 50)(n))
     }
     rig.commit(first)
     val counted = counts(rig)
-    equal("all reads", counted.hits + counted.misses, 60L)
+    equal("hits and misses", (counted.hits, counted.misses), (60L, 0L))
     equal(
-      "fetched and used, or read by the task itself",
-      counted.used(Candidate.C) + counted.misses,
-      60L)
-    equal("unused", counted.unused(Candidate.C), 0L)
-    equal("times", counted.accessTimes.total, 60L)
+      "used and unused",
+      (counted.used(Candidate.C), counted.unused(Candidate.C)),
+      (60L, 0L))
+    equal("reads of RocksDB by the task", counted.accessTimes.total, 0L)
   }
 
   check("a_load_that_finds_its_version_open_keeps_what_is_cached", some) { rig =>
@@ -146,14 +156,19 @@ object CachedStoreCases extends Cases {
     rig.more.remove(Keys.PrefetchReads.name)
   }
 
-  check("direct_reads_are_made_or_refused_in_a_sentence", once) { rig =>
-    val disk = Files.createTempDirectory("disk").toFile
+  check("direct_reads_are_made_or_a_store_stops_in_a_sentence", once) { rig =>
+    rig.more(Keys.PrefetchReads.name) = "direct"
     if (DirectReads.isPossibleIn(disk)) {
-      rig.more(Keys.PrefetchReads.name) = "direct"
-      val provider = rig.provider()
-      rig.batch(provider, 0, ("a", 1) -> 1)
+      rig.batch(rig.provider(), 0, ("a", 1) -> 1)
       equal("a row", rig.readAnew(1), Map(("a", 1) -> 1): Pairs)
+    } else {
+      fails("a store with direct reads", "no direct reads", "spark.local.dir", disk.getPath) {
+        rig.batch(rig.provider(), 0, ("a", 1) -> 1)
+      }
     }
+  }
+
+  check("direct_reads_are_set_where_a_folder_has_them_and_nowhere_else", once) { _ =>
     val options = new org.rocksdb.Options()
     fails("direct reads where there are none", "no direct reads", "spark.local.dir", disk.getName)(
       DirectReads.enable(options, disk, _ => false))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -16,11 +17,20 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.client import Client
-from support.spark.lookahead_runs import ALL, KEY, PARTS, ROWS, Fresh, Runs, changed_conf
+from support.spark.lookahead_runs import (
+    ALL,
+    KEY,
+    PARTS,
+    ROWS,
+    Fresh,
+    Runs,
+    changed_conf,
+    hinting_runs,
+)
 
-INLINE = "spark.penstock.inline.bytes"
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+SPARKS_OWN = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 KEPT = [row for row in ALL if row["key"] % 3 != 0]
 
 
@@ -91,15 +101,8 @@ OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
 
 @pytest.fixture
 def runs(spark: SparkSession, client: Client, fresh: Fresh, tmp_path: Path) -> Iterator[Runs]:
-    conf = {
-        KEY: "off",
-        # Every key is hinted, however often it comes.
-        f"{KEY}.hot.threshold": "255",
-        # Rows that come with the answer of admission are not taken from what was read ahead.
-        INLINE: "0",
-    }
-    with changed_conf(spark, conf):
-        yield Runs(spark, client, fresh, tmp_path)
+    with hinting_runs(spark, client, fresh, tmp_path) as runs:
+        yield runs
 
 
 CASES = [
@@ -192,32 +195,11 @@ def test_a_join_has_its_rows_fetched_once_their_number_was(
     assert sum(counts.unused.values()) == 0
 
 
-LAST = (PARTS - 1) * ROWS
-"""The first row of the last part."""
-
-
-def late_rows(frame: DataFrame) -> DataFrame:
-    """Half of the rows of the last part are late, and were not for the batch before theirs."""
-    newest = (PARTS - 2) * ROWS
-    at = f.timestamp_seconds(f.expr(f"if(n >= {LAST} and n % 2 = 0, {newest}, n + 1)"))
-    timed = frame.select(f.format_string("key-%d", "key").alias("name"), at.alias("at"))
-    kept = timed.withWatermark("at", "0 seconds").dropDuplicates(["name", "at"])
-    return kept.select("name", f.lit(1).alias("count"))
-
-
-@pytest.mark.parametrize("place", ["A", "B", "D"])
-def test_keys_of_rows_that_are_late_by_the_watermark_are_not_hinted(runs: Runs, place: str) -> None:
-    with changed_conf(runs.spark, {KEY: place}):
-        ran = runs.run(late_rows, "append")
-    in_time = [row for row in ALL if row["n"] < LAST or row["n"] % 2 == 1]
-    assert sum(ran.answer.values()) == len(in_time)
-    (counts,) = ran.operators
-    # No store is open yet when keys of the first batch are hinted from below the shuffle, and no
-    # batch is before it.
-    unheard = 0 if place == "D" else ROWS
-    assert counts.hinted[place] == len(in_time) - unheard
-    assert counts.hits + counts.misses == len(in_time)
-    assert sum(counts.unused.values()) == 0
+def test_spark_begins_no_join_in_state_format_1(runs: Runs) -> None:
+    stock = {PROVIDER: SPARKS_OWN, JOIN_FORMAT: "1"}
+    refused = pytest.raises(StreamingQueryException, match="Unsupported schema writer version: 1")
+    with changed_conf(runs.spark, stock), refused:
+        runs.run(many_rows("inner"), "append", parts=1)
 
 
 @pytest.mark.parametrize("place", ["A", "B"])
@@ -350,9 +332,7 @@ def test_where_the_log_is_asked_for_and_there_is_none_the_next_place_hints(runs:
 
 LEFT_ALONE_CONF = {
     "a join of state format 4": {JOIN_FORMAT: "4"},
-    "state with another provider": {
-        PROVIDER: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    },
+    "state with another provider": {PROVIDER: SPARKS_OWN},
 }
 
 

@@ -1,8 +1,8 @@
 """Answers of stateful queries with prefetching, their driver killed half-way: DuckDB agrees.
 
-The same queries without it are in the files of tests beside this one. Each mode has a driver of its
-own, as the first store of a process decides on its cache; every query is run in every mode, and
-what the second driver has counted of it says that the mode was at work.
+Each mode has a driver of its own, as the first store of a process decides on its cache; every query
+is run in every mode, and what the second driver has counted of it says that the mode was at work.
+Without prefetching the deduplication is run here, the others in the files of tests beside this one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from support.tried_queries import Done, tried
 KEY = "spark.penstock.prefetch"
 ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
 COMMITS, EVENTS = 10, 2_000
+QUERIES = ("q4", "q5", "q18", "q19", "q20", "lr_join_30_5", "lr_count_20_5", more_queries.PAIRS)
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class Mode:
 
     conf: Mapping[str, str]
     is_at_work: Callable[[CacheReads], bool]
+    queries: tuple[str, ...] = QUERIES
 
 
-QUERIES = ("q4", "q5", "q18", "q19", "q20", "lr_join_30_5", "lr_count_20_5", more_queries.PAIRS)
 MODES = {
     # State is in files after every batch, so that reads miss and the controller has keys hinted.
     "auto": Mode(
@@ -58,6 +59,11 @@ MODES = {
         {KEY: "D", f"{KEY}.cache.writes": "back", f"{KEY}.cache.bytes": "200000"},
         lambda reads: reads.hint_bytes > 0 < reads.kept_writes,
     ),
+    "off": Mode(
+        {KEY: "off", f"{KEY}.cache": "off"},
+        lambda reads: reads.hint_bytes == reads.hits == reads.misses == 0,
+        (more_queries.PAIRS,),
+    ),
 }
 
 
@@ -73,22 +79,22 @@ class Tried:
 def prefetching(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Tried]:
-    """All queries in one mode, run to their end with a kill in the middle."""
+    """The queries of one mode, run to their end with a kill in the middle."""
     mode = MODES[request.param]
     more = Group("more", (), (Asked(more_queries.bidding_pairs()),))
     merged = groups.merged("prefetching", groups.nexmark(), groups.linear_road(), more)
     size = Size(COMMITS, EVENTS, {**QUICK_START, **mode.conf})
     for name, answer in more_queries.EXPECTED.items():
         monkeypatch.setitem(cast("dict[str, answers.Answer]", answers.EXPECTED), name, answer)
-    chosen = merged.only(frozenset(QUERIES))
+    chosen = merged.only(frozenset(mode.queries))
     for done in tried(chosen, size, tmp_path / "prefetching", counts_reads=True):
         yield Tried(mode, done)
 
 
 @pytest.mark.parametrize("prefetching", sorted(MODES), indirect=True)
-def test_queries_with_prefetching_are_right_after_every_batch(prefetching: Tried) -> None:
-    done = prefetching.done
-    assert done.answered.keys() == set(QUERIES)
+def test_queries_of_every_mode_are_right_after_every_batch(prefetching: Tried) -> None:
+    done, queries = prefetching.done, prefetching.mode.queries
+    assert done.answered.keys() == set(queries)
     wrong = {
         name: (answered.error, answered.differences)
         for name, answered in done.answered.items()
@@ -102,7 +108,7 @@ def test_queries_with_prefetching_are_right_after_every_batch(prefetching: Tried
     # Counted after the kill, of all stages of a query.
     reads = {
         name: summed([done.reads[stage.name] for stage in done.asked(name).query.stages])
-        for name in QUERIES
+        for name in queries
     }
     idle = {name: each for name, each in reads.items() if not prefetching.mode.is_at_work(each)}
     assert idle == {}, "the mode was not at work"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from support.memory_folder import memory_folder
+from support.no_direct_reads import launcher
 from support.suites import Result, Suite, build
 
 STOCK = ("hdfs", "rocksdb", "rocksdb-families-changelog", "rocksdb-changelog-v2")
@@ -91,3 +94,19 @@ def test_no_clause_is_skipped_for_every_variant_of_ours(results: list[Result]) -
 def test_every_variant_is_named_here(results: list[Result]) -> None:
     assert {r["variant"] for r in results} == {*STOCK, *UNQUEUED, *QUEUED}
     assert {r["group"] for r in results} == set(GROUPS)
+
+
+def test_a_store_with_direct_reads_stops_where_the_file_system_has_none(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    without = launcher(work)
+    if without is None:
+        pytest.skip("skipped, because a process may not mount a ramfs of its own here")
+    case = "ours-changelog:cached store:direct_reads_are_made_or_a_store_stops"
+    java, classes = build("--java"), build("--suite")
+    suite = Suite([case], java, classes, tmp_path / "suite", work=work, launcher=without)
+    try:
+        (result,) = suite.results()
+    finally:
+        suite.stop()
+    assert (result["ok"], result["skipped"]) == (True, None), result["error"]

@@ -39,7 +39,8 @@ class Suite:
     """The cases whose `variant:group:case` has one of the words, or all, in a JVM of their own.
 
     Suites with one folder of `claims` divide them among themselves while they run. Stores are in
-    `work`, if it is given, and what the JVM says in `folder`.
+    `work`, if it is given, and what the JVM says in `folder`. `launcher` is a command that becomes
+    the one behind it.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Suite:
         folder: Path,
         claims: Path | None = None,
         work: Path | None = None,
+        launcher: Sequence[str] = (),
     ) -> None:
         folder.mkdir()
         work = work or folder
@@ -57,7 +59,7 @@ class Suite:
         self._out = folder / "out"
         opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in OPENED]
         opened.append("--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
-        command = [java, "-Xmx1g", *SHORT_RUN.split(), *opened]
+        command = [*launcher, java, "-Xmx1g", *SHORT_RUN.split(), *opened]
         command += [f"-Dspark.local.dir={work / 'local'}"]
         command += [] if claims is None else [f"-Dpenstock.suite.claims={claims}"]
         command += ["-cp", classes, MAIN]

@@ -5,8 +5,10 @@ the keys of rows as they are committed and has their values fetched, while the b
 computed. Hints may be late or lost, which costs a read and no answer.
 
 Every worker reads ahead for itself, because which of them will have a row is not known before its
-task starts: of what two workers fetch, each uses its part. A sketch of hot keys would save nothing
-here: the reader looks into the worker's own cache, which is cheaper than a sketch.
+task starts: of what two workers fetch, each uses its part. So the share that goes unused tells how
+many workers there are, and not what reading ahead saves: no controller turns it off by that share.
+A sketch of hot keys would save nothing here: the reader looks into the worker's own cache, which is
+cheaper than a sketch.
 """
 
 from __future__ import annotations

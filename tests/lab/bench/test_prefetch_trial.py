@@ -31,7 +31,7 @@ from penstock_lab.experiment.visible_rows import Span
 from penstock_lab.suites.prefetch import SUITE
 from penstock_lab.suites.prefetch import runs as prefetch_runs
 from penstock_lab.suites.prefetch.cells import Group, Plan, Workload
-from penstock_lab.suites.prefetch.modes import OURS
+from penstock_lab.suites.prefetch.modes import OURS, PREFETCH, ROCKSDB
 from penstock_lab.suites.prefetch.plans import plan_of
 from penstock_lab.suites.prefetch.records import Record
 from penstock_lab.suites.prefetch.rooms import Open
@@ -169,9 +169,13 @@ def test_overhead_is_measured_in_turns_in_one_process(tmp_path: Path) -> None:
     asked: list[tuple[str, FilledConditions]] = []
     records = executed(SMALL, tmp_path, faking(asked))
     in_turns = [(s, c) for s, c in asked if c.backlog_events == SMALL.overhead_events]
-    turns = [(seat, c.conf["spark.penstock.prefetch"]) for seat, c in in_turns]
+    turns = [(seat, c.conf[PREFETCH]) for seat, c in in_turns]
     assert {seat for seat, _ in turns} == {OURS}
     assert [mode for _, mode in turns] == ["off", "auto", "auto", "off"] * 2
+    block_cache = f"{ROCKSDB}.blockCacheSizeMB"
+    blocks_mb = {(c.conf[PREFETCH], c.conf[block_cache]) for _, c in in_turns}
+    # Of each of two stores: all of the budget, or a megabyte behind a cache of values.
+    assert blocks_mb == {("off", "4"), ("auto", "1")}
     by_name = {figure.name: figure for figure in SUITE.figures(SMALL, records)}
     assert by_name["headline.overhead_in_memory"].value == 1.02 - 1
     assert len(by_name["headline.overhead_in_memory"].repeats) == SMALL.overhead_turns

@@ -162,3 +162,17 @@ def changed_conf(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, old)
+
+
+@contextmanager
+def hinting_runs(spark: SparkSession, client: Client, fresh: Fresh, folder: Path) -> Iterator[Runs]:
+    """Runs in which each key of a row is hinted; from where is for the test to say."""
+    conf = {
+        KEY: "off",
+        # Every key is hinted, however often it comes.
+        f"{KEY}.hot.threshold": "255",
+        # Rows that come with the answer of admission are not taken from what was read ahead.
+        INLINE: "0",
+    }
+    with changed_conf(spark, conf):
+        yield Runs(spark, client, fresh, folder)

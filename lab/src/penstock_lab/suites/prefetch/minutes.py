@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from penstock_lab.suites.prefetch.cells import FILL_SHARES, Plan
 
-# Seconds on two quiet cores: around a run without state, a process's start, a batch at a rate.
-AROUND_S, START_S, BATCH_S, ADAPTATION_S = 9.0, 13.0, 0.14, 40.0
+# Seconds on two quiet cores: around a run without state, a process's start, a batch at a rate. A
+# quick run, 53 runs, took 12.5 minutes; how what is not batches divides was not timed.
+AROUND_S, START_S, BATCH_S, ADAPTATION_S = 3.1, 7.0, 0.16, 30.0
 # For a million events of a fill: to make the state, and to copy, load and check it in each run.
-FILL_S, STATE_S = 42.0, 8.0
-BACKLOG_ROWS_PER_S = 12_000
+FILL_S, STATE_S = 25.0, 3.5
+BACKLOG_ROWS_PER_S = 18_000
 
 
 def minutes_of(plan: Plan) -> float:

@@ -39,13 +39,12 @@ class Mode(msgspec.Struct, frozen=True):
 
     def conf(self, budget_mb: int, reads: str) -> dict[str, str]:
         """The settings of a Spark process that runs in this mode."""
-        blocks_mb = self.block_cache_mb(budget_mb)
-        cache_mb = budget_mb - STORES * blocks_mb
+        cache_mb = budget_mb - STORES * self.block_cache_mb(budget_mb)
         return {
             f"{ROCKSDB}.writeBufferSizeMB": "4",
             # Else RocksDB's counters of an aggregation begin after its reads.
             f"{ROCKSDB}.resetStatsOnLoad": "false",
-            f"{ROCKSDB}.blockCacheSizeMB": str(blocks_mb),
+            **self.blocks(budget_mb),
             f"{PREFETCH}.reads": READS[reads],
             f"{PREFETCH}.threads": str(THREADS),
             f"{PREFETCH}.cache.bytes": str(max(cache_mb, 1) * MIB),
@@ -57,6 +56,10 @@ class Mode(msgspec.Struct, frozen=True):
         if self.cache == "off":
             return budget_mb // STORES
         return BLOCK_CACHE_MB if BLOCK_SHARE_MAX * budget_mb >= STORES * BLOCK_CACHE_MB else 0
+
+    def blocks(self, budget_mb: int) -> dict[str, str]:
+        """The same as a setting: stores that a query opens have it, in any mode's process."""
+        return {f"{ROCKSDB}.blockCacheSizeMB": str(self.block_cache_mb(budget_mb))}
 
     @property
     def of_query(self) -> dict[str, str]:

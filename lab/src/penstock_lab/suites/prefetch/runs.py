@@ -148,7 +148,11 @@ def _overhead(room: Room, filling: Fill) -> Steps[Record]:
                 rows_max=plan.backlog_rows_max,
                 # The reference's hot keys and few auctions: all of the state stays in memory.
                 generator={},
-                conf={**MODES[mode].of_query, **IN_MEMORY},
+                conf={
+                    **MODES[mode].of_query,
+                    **MODES[mode].blocks(room.group.budget_mb),
+                    **IN_MEMORY,
+                },
                 drain_s=plan.seconds_max,
                 stall_s=plan.seconds_max,
             )
