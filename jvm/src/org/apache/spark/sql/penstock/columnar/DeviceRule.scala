@@ -9,6 +9,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.penstock.{PlanAttempt, RunningQuery}
 import org.apache.spark.sql.penstock.windows.{PaneAggregate, TumblingAggregate}
 
+import penstock.Clock
 import penstock.commit.jvm.JvmResources
 import penstock.devices.{PathChoice, RunPlans}
 import penstock.settings.{Key, Keys}
@@ -35,6 +36,19 @@ object DeviceRule extends Rule[SparkPlan] {
       (_, run) <- RunningQuery.streamThread
       known <- JvmResources.here.devicePlans.ofRun(run)
     } yield known
+    plans.fold(changedBy(plan, setting, None))(timed(_)(changedBy(plan, setting, plans)))
+  }
+
+  private def timed(plans: RunPlans)(change: => SparkPlan): SparkPlan = {
+    val clock = JvmResources.here.clock
+    val beganNs = clock.nanos
+    val changed = change
+    val ms = (clock.nanos - beganNs).toDouble / Clock.NsInMs
+    RunningQuery.batchOfThisThread.foreach(plans.ruleTook(_, ms))
+    changed
+  }
+
+  private def changedBy(plan: SparkPlan, setting: String, plans: Option[RunPlans]): SparkPlan =
     if (isThroughSpark(setting) && plans.isEmpty) plan
     else
       PlanAttempt.of {
@@ -46,7 +60,6 @@ object DeviceRule extends Rule[SparkPlan] {
         leave(NoOperator, plan, reason, setting == Keys.GpuDevices)(s"not in workers: $reason")
         plan
       }
-  }
 
   private def withDevices(plan: SparkPlan, setting: String, plans: Option[RunPlans]): SparkPlan =
     plan.transformUp {
