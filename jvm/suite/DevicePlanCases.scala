@@ -1,6 +1,7 @@
 package penstock.devices
 
 import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks}
+import org.apache.spark.sql.penstock.StreamThread
 
 import penstock.observe.ScanTasks
 import penstock.wire._
@@ -137,6 +138,15 @@ object DevicePlanCases extends Cases {
     equal("what comes of one that is gone", whyNot, "")
     machines.tried("driver", Left("it is no executor"))
     equal("what a driver without tasks cannot", whyNot, "")
+  }
+
+  check("a_query_that_insists_on_the_gpu_lets_the_workers_of_all_tasks_of_a_machine_be_at_it", once) { _ =>
+    equal("one that does not", GpuWorkers.bound("auto", 1, 8), 1L)
+    equal("one that does", GpuWorkers.bound("gpu", 1, 8), 8L)
+    equal("a higher bound stays", GpuWorkers.bound("gpu", 12, 8), 12L)
+    val executors = Seq("one:4000" -> 4, "two:4000" -> 6, "one:4001" -> 4, "[::1]:7" -> 2, "three" -> 1)
+    equal("executors of one machine", StreamThread.tasksOfMachine(executors), 8)
+    equal("before there are any", StreamThread.tasksOfMachine(Nil), 0)
   }
 
   check("a_gpu_that_was_told_of_stays_when_an_executor_tells_again", once) { _ =>

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.client import Client
 from penstock.testing import delayed_store
+from penstock_lab.measure.gpu_absence import gpu_absence
 from support.servers.played_admission import PlayedAdmission
 from support.servers.processes import QUICK_START, ServerProcess
 from support.spark.failpoints import Points
@@ -29,6 +30,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 @pytest.fixture(scope="session")
 def client(server: ServerProcess) -> Client:
     return server.client()
+
+
+@pytest.fixture(scope="module", params=["cpu", "gpu"])
+def device(request: pytest.FixtureRequest) -> str:
+    """A device that workers can run everything on."""
+    absence = gpu_absence() if request.param == "gpu" else None
+    if absence is not None:
+        pytest.skip(f"skipped, because {absence}")
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,6 @@ import penstock
 from penstock.client import Client
 from penstock.devices.operators.expressions import Call, Column, Literal
 from penstock.devices.pipeline import Filter, Pipeline, Project
-from penstock_lab.measure.gpu_absence import gpu_absence
 from support.spark import window_runs
 from support.spark.plain_windows import NO_DATA
 from support.spark.python_workers import WorkerKiller
@@ -41,15 +40,6 @@ EXAMPLES = 5
 STEPS = "event_time, filter, project, aggregate"
 EXPAND = "spark.penstock.devices.expand"
 EXPANDED_STEPS = "cpu: event_time, filter, expand, aggregate"
-
-
-@pytest.fixture(scope="module", params=["cpu", "gpu"])
-def device(request: pytest.FixtureRequest) -> str:
-    """A device that workers can run everything on."""
-    absence = gpu_absence() if request.param == "gpu" else None
-    if absence is not None:
-        pytest.skip(f"skipped, because {absence}")
-    return str(request.param)
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

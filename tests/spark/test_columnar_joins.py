@@ -91,14 +91,18 @@ def empty(rows: DataFrame) -> DataFrame:
 
 @pytest.mark.parametrize("build", [inner, left, by_number, by_two_keys, twice, empty])
 def test_a_join_with_a_static_table_goes_to_workers_with_it(
-    compared: Compared, build: Callable[[DataFrame], DataFrame]
+    spark: SparkSession,
+    stream: str,
+    tmp_path: Path,
+    device: str,
+    build: Callable[[DataFrame], DataFrame],
 ) -> None:
-    ours = compared.check(build, settings=NO_DATA)
+    ours = Compared(spark, stream, tmp_path, DEVICES, device).check(build, settings=NO_DATA)
     assert any(ours.answer.values())
     (note,) = [note.text for note in ours.device_notes]
-    assert note.startswith("cpu: ")
+    assert note.startswith(f"{device}: ")
     assert note.count("join") == (2 if build is twice else 1)
-    assert "ColumnarPanes on cpu" in ours.plan
+    assert f"ColumnarPanes on {device}" in ours.plan
 
 
 def semi(rows: DataFrame) -> DataFrame:

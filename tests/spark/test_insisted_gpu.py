@@ -1,13 +1,14 @@
 """Queries that insist on the GPU, on real Spark: they fail where any of it would run elsewhere.
 
-All but the last are refused while they are planned, before a worker is asked, so that it does not
-matter whether this machine has a GPU.
+Most are refused while they are planned, before a worker is asked, so that it does not matter
+whether this machine has a GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -116,3 +117,12 @@ def test_a_gpu_that_is_insisted_on_and_not_there_fails_the_query(
             settings={DEVICES: "gpu"},
             options=options,
         )
+
+
+def test_the_tasks_that_run_at_once_on_a_machine_are_those_of_the_cores_of_the_session(
+    spark: SparkSession,
+) -> None:
+    # Spark notes the session of the calling thread with it.
+    spark.createDataFrame([(1,)], "i int")
+    jvm: Any = spark._jvm
+    assert jvm.org.apache.spark.sql.penstock.StreamThread.tasksOfMachine() == 2

@@ -85,6 +85,7 @@ def test_the_path_changes_with_the_plan_of_every_batch(
     for report in reports.by_cut.values():
         assert (report["rows"], report["bytes"]) == (ROWS, BYTES)
         assert report["stage_ms"] > 0 < report["tasks"]
+        assert report["rule_ms"] > 0
         names = [(each["first"], each["device"]) for each in report["operations"]]
         if report["path"] == "columnar":
             assert names == [(0, "cpu"), (1, "cpu"), (2, "cpu")]

@@ -38,7 +38,8 @@ from support.spark.window_runs import DEVICES, SETTING, ZONE, Compared, WindowRu
 
 EXAMPLES = 3
 COMMITS = 6
-STEPS = "cpu: event_time, filter, project, aggregate"
+STEPS = "event_time, filter, project, aggregate"
+ON_CPU = f"cpu: {STEPS}"
 NO_PANES = "left to Spark: windows do not overlap"
 POLICY = "spark.penstock.devices.policy"
 EXPAND = "spark.penstock.devices.expand"
@@ -56,15 +57,16 @@ def test_every_batch_is_answered_as_by_spark(
     client: Client,
     fresh: Callable[[str], str],
     tmp_path_factory: pytest.TempPathFactory,
+    device: str,
     made: list[Commit],
     mode: str,
     zone: str,
 ) -> None:
     stream = fresh("tumbling")
     append(client, stream, made)
-    compared = Compared(spark, stream, tmp_path_factory.mktemp("tumbling"), DEVICES, "cpu")
+    compared = Compared(spark, stream, tmp_path_factory.mktemp("tumbling"), DEVICES, device)
     ours = compared.check(tumbling_sums, mode=mode, settings={ZONE: zone})
-    assert [note.text for note in ours.device_notes] == [STEPS]
+    assert [note.text for note in ours.device_notes] == [f"{device}: {STEPS}"]
     assert [note.text for note in ours.notes] == [NO_PANES]
 
 
@@ -141,7 +143,7 @@ def test_what_translates_goes_to_workers_and_the_rest_stays_as_spark_plans_it(
         ({DEVICES: "auto"}, []),
         ({DEVICES: "cpu", SETTING: "spark"}, []),
         # There is nothing to expand.
-        ({DEVICES: "cpu", EXPAND: "true"}, [STEPS]),
+        ({DEVICES: "cpu", EXPAND: "true"}, [ON_CPU]),
     ],
 )
 def test_settings_say_whether_workers_make_it(
@@ -170,7 +172,7 @@ def test_the_path_changes_at_every_restart_of_one_checkpoint(
         assert switched.progress == same.progress
         steps.append([note.text for note in switched.device_notes])
         written += window_runs.rows_written(switched.answer)
-    assert steps == [[], [STEPS], [], [STEPS]]
+    assert steps == [[], [ON_CPU], [], [ON_CPU]]
     assert written
     checkpoints = [tmp_path / f"{stream}-{name}" for name in ("switched", "same")]
     state = [window_runs.state_description(checkpoint) for checkpoint in checkpoints]
@@ -190,7 +192,7 @@ def test_the_papers_workload_of_such_windows_runs_in_workers(
     compared = Compared(spark, stream, tmp_path, DEVICES, "cpu")
     ours = compared.check(lambda rows: stage.build({"tasks": rows}), mode=stage.mode)
     assert any(ours.answer.values())
-    assert [note.text for note in ours.device_notes] == [STEPS]
+    assert [note.text for note in ours.device_notes] == [ON_CPU]
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,7 @@ class BatchAdmissionRunner:
         kept.noted(question.plan_notes)
         for report in question.reports:
             kept.book.reported(report, now_ms)
-        if self._plans.heard(question):
+        if self._plans.heard(question, kept.book.totals):
             # Once this question has its answer, or is held: nobody waits for it.
             self._loop.call_soon(self._plans.learn, question.query, kept.book.totals)
         self._wake_those_giving_way(kept)

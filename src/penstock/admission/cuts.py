@@ -104,9 +104,9 @@ class DecisionLine(msgspec.Struct, frozen=True):
 
 class Totals(msgspec.Struct):
     """Counts of a query since the server started. `decision_ms` is the time that decisions took,
-    with their looks into the log, `planning_ms` that of planning its batches and of learning from
-    them, `batch_ms` that of batches from cut to visible. `moments_unasked` counts planned moments
-    that passed while Spark asked nothing."""
+    with their looks into the log, `planning_ms` that of planning its batches, of carrying plans out
+    on the driver and of learning from them, `batch_ms` that of batches from cut to visible.
+    `moments_unasked` counts planned moments that passed while Spark asked nothing."""
 
     batches: int = 0
     batches_late: int = 0

@@ -32,6 +32,9 @@ def explained_devices(planning: QueryPlanning, calibration: str, now_ms: float) 
     left_out = planning.left_out()
     if left_out is not None:
         notes.append(left_out)
+    gpu_left_out = planning.gpu_left_out()
+    if absence is None and gpu_left_out is not None:
+        notes.append(gpu_left_out)
     if absence is not None:
         notes.append(
             f"{absence}: operations run on the CPU; 'penstock explain --calibration FILE' says "

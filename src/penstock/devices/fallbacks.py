@@ -6,16 +6,21 @@ from collections import Counter
 
 from penstock.model.device_plans import FallbackCause, PlanReport
 
-SENTENCES: dict[FallbackCause, str] = {
-    "busy": "as many workers as a GPU may have were at it already; raise the bound on workers for "
-    "each GPU, or give the application fewer cores",
-    "full": "a GPU had no memory left even for a part of a task; give it fewer workers, or cut "
-    "smaller batches",
-    "gone": "a GPU was lost while it was used; look at the machine's driver",
-    "absent": "a machine has no GPU though its kind was said to; give every executor one",
-    "driver": "the driver of a GPU is too old for the CUDA package that is installed; update the "
-    "driver, or install the package for its version",
+CAUSES: dict[FallbackCause, str] = {
+    "busy": "as many workers as a GPU may have were at it already",
+    "full": "a GPU had no memory left even for a part of a task",
+    "gone": "a GPU was lost while it was used",
+    "absent": "a machine has no GPU though its kind was said to",
+    "driver": "the driver of a GPU is too old for the CUDA package that is installed",
 }
+REMEDIES: dict[FallbackCause, str] = {
+    "busy": "raise spark.penstock.devices.gpuWorkers, or give the application fewer cores",
+    "full": "give it fewer workers, or cut smaller batches",
+    "gone": "look at the machine's driver",
+    "absent": "give every executor one",
+    "driver": "update the driver, or install the package for its version",
+}
+SENTENCES = {cause: f"{words}; {REMEDIES[cause]}" for cause, words in CAUSES.items()}
 
 
 class Fallbacks:

@@ -104,8 +104,14 @@ class Planning(msgspec.Struct, frozen=True):
     shipped_factor: float
 
     @staticmethod
-    def of(pipeline: PipelineBody, batch: BatchToPlan, costs: QueryCosts) -> Planning:
-        size, absence = stage_size(pipeline, batch), gpu_absence(pipeline.machines)
+    def of(
+        pipeline: PipelineBody,
+        batch: BatchToPlan,
+        costs: QueryCosts,
+        gpu_left_out: str | None = None,
+    ) -> Planning:
+        """`gpu_left_out` is why the GPU counts as absent though machines have one."""
+        size, absence = stage_size(pipeline, batch), gpu_absence(pipeline.machines) or gpu_left_out
         factor = costs.shipped_factor(size)
         table = split_table(costs, size, has_gpu=absence is None, shipped_factor=factor)
         return Planning(pipeline, size, costs, table, absence, factor)
@@ -142,7 +148,9 @@ class Planning(msgspec.Struct, frozen=True):
         is_told = self.absence is None and "columnar" in self.pipeline.paths
         if not self.size.is_bounded or not is_told:
             return ""
-        return f"; {self.size.gpu_lanes} of {self.size.at_once} tasks at a time may have a GPU"
+        lanes, at_once = self.size.gpu_lanes, self.size.at_once
+        bound = f"gpuWorkers is {self.pipeline.gpu_workers}"
+        return f"; {lanes} of {at_once} tasks at a time may have a GPU ({bound})"
 
     def _path_time(self, line: Line, *, is_measured: bool) -> Ms:
         time = self.size.time(line)

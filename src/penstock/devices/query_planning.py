@@ -15,6 +15,7 @@ import msgspec
 from penstock.devices.calibration import Machine, MachineCosts, machine_of
 from penstock.devices.costs import QueryCosts
 from penstock.devices.fallbacks import Fallbacks
+from penstock.devices.gpu_path import GpuPath
 from penstock.devices.plan import (
     PlannedWay,
     Planning,
@@ -77,6 +78,7 @@ class QueryPlanning:
         self._tries: Counter[Way] = Counter()
         self._cold_way: Way | None = None
         self._workers = WorkerPath()
+        self._gpu = GpuPath()
 
     def is_of(self, pipeline: PipelineBody) -> bool:
         """Whether what was learned is of the operations of a pipeline."""
@@ -103,11 +105,18 @@ class QueryPlanning:
             return None
         return self._workers.sentence(self.probing.batches)
 
+    def gpu_left_out(self) -> str | None:
+        """A sentence on the GPU while it is left out. Policies that are there for comparison keep
+        it, as does a query that insists on it."""
+        if self.pipeline.devices != "auto" or self.pipeline.policy not in OUR_POLICIES:
+            return None
+        return self._gpu.absence(self.probing.batches)
+
     def plan(self, pipeline: PipelineBody, batch: BatchToPlan) -> BatchPlan:
         """The plan of a batch that was just cut."""
         self.pipeline = pipeline
         usable = self._workers.open_pipeline(pipeline, self.probing.batches)
-        planning = Planning.of(usable, batch, self.costs)
+        planning = Planning.of(usable, batch, self.costs, self.gpu_left_out())
         self.probing.batch_planned()
         kept = self._planned(planning, batch)
         kept.had_workers = self._workers.has_workers(batch.at_ms)
@@ -133,7 +142,10 @@ class QueryPlanning:
                 self._workers.reported(report.cut, is_columnar=ran.path == "columnar")
             self._tune(kept, report, ran)
             self._probe_done(kept, ran, is_cold=is_cold)
-        return self.fallbacks.heard(ran)
+        news = self.fallbacks.heard(ran)
+        if kept is not None and self._gpu.reported(kept.plan, ran, self.probing.batches):
+            news.extend(filter(None, [self.gpu_left_out()]))
+        return news
 
     def _is_cold(self, kept: KeptPlan | None, ran: PlanReport) -> bool:
         """Whether a batch had to start workers that a later one will find: none were there when it

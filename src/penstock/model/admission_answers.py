@@ -34,9 +34,9 @@ class QueryAdmission(msgspec.Struct, frozen=True):
     `errors` are median errors of the estimators, as shares; `moment_late_ms_p95` is how long after
     its moment a batch was cut, or after the next question where the moment passed while Spark asked
     nothing, which `moments_unasked` counts. `decision_share` is the time that decisions took
-    against that of the batches, `planning_share` that of their plans and of learning from them.
-    `devices` is there if its batches are planned. `plan_notes` are those of its last run, by rule
-    and operator.
+    against that of the batches, `planning_share` that of making plans, carrying them out and
+    learning from them. `devices` is there if its batches are planned. `plan_notes` are those of its
+    last run, by rule and operator.
     """
 
     query: str

@@ -106,7 +106,8 @@ class PlanReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     costs are learned over what they are reckoned from. On the columnar path `worker_ms` is
     what the way to the workers and back took: all of `stage_ms` that is neither an operation nor a
     transfer. `splits` counts the parts that were made because a GPU was full,
-    `started_workers` the workers that were started for it.
+    `started_workers` the workers that were started for it. `rule_ms` is what the driver took to
+    carry the plan out when it planned the batch.
     """
 
     path: PathName
@@ -125,6 +126,7 @@ class PlanReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     fallbacks: Annotated[tuple[FallbackReport, ...], msgspec.Meta(max_length=16)] = ()
     splits: Number = 0
     started_workers: Number = 0
+    rule_ms: Milliseconds = 0.0
 
 
 # In answers

@@ -29,7 +29,8 @@ DEVICES_POLICY = Setting(
 )  # fmt: skip
 DEVICES_GPU_WORKERS = Setting(
     f"{KEY}.gpuWorkers",
-    "Python workers that may be at one GPU at once; tasks of others run on the CPU",
+    "Python workers that may be at one GPU at once; tasks of others run on the CPU. Where "
+    "`devices` is `gpu` it is raised to as many tasks as run at once on one machine",
     "workers", 1, 1, 1024,
 )  # fmt: skip
 DEVICES_EXPAND = Setting(

@@ -247,6 +247,8 @@ def test_names_of_devices() -> None:
         "headline.rate_ratio_min",
         "headline.vs_static",
         "headline.vs_lmstream_min",
+        "headline.vs_static_columnar",
+        "headline.vs_lmstream_min_columnar",
         "headline.overhead",
         LAG,
         *COUNTS,

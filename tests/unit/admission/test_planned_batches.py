@@ -186,6 +186,18 @@ def test_the_look_for_sizes_counts_as_planning(
     run(steps())
 
 
+def test_what_the_driver_took_to_carry_a_plan_out_counts_as_planning(log: EmbeddedLog) -> None:
+    async def steps() -> None:
+        runner = runner_on(log, NotedPlanner(), ManualClock())
+        log.run(rows(draft(0, 1)))
+        ran = PlanReport("panes", 5.0, 1, 10, 1, rule_ms=3.0)
+        reports = BatchReport(7, visible_ms=9.0, plan=ran), BatchReport(8, visible_ms=9.0)
+        await runner.ask(asked(PIPELINE, reports=reports))
+        assert runner.books.named("q").book.totals.planning_ms == pytest.approx(3.0)
+
+    run(steps())
+
+
 def test_a_batch_names_the_run_that_it_is_of(log: EmbeddedLog) -> None:
     async def steps() -> None:
         planner = NotedPlanner()

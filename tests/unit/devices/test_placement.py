@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import msgspec
 import pyarrow as pa
 import pytest
 
+from penstock.devices.gpu import worker_gpu
+from penstock.devices.gpu.slots import try_slot
 from penstock.devices.gpu_kind import GpuKind, _asked
 from penstock.devices.operators.expressions import Call, Column, Literal
 from penstock.devices.operators.rows import Rows
@@ -99,6 +102,40 @@ def test_a_device_that_is_lost_is_the_cpu_instead_unless_it_is_insisted_on(
     ]
     with pytest.raises(BadCall, match="beads have fallen off; set it to auto"):
         run_placed(Pipeline(STEPS, "gpu", must_not_fall_back=True), ROWS)
+
+
+def test_a_gpu_without_a_free_slot_fails_a_task_that_insists_on_it_and_the_setting_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cupy = ModuleType("cupy")
+    device = SimpleNamespace(pci_bus_id="0000:01:00.0")
+    cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
+        Device=lambda ordinal: device,
+        runtime=SimpleNamespace(
+            runtimeGetVersion=lambda: 13_000,
+            driverGetVersion=lambda: 13_000,
+            getDeviceCount=lambda: 1,
+        ),
+    )
+    monkeypatch.setattr(worker_gpu, "imported_cupy", lambda: cupy)
+    taken = try_slot(device.pci_bus_id, 1, tmp_path)
+    assert taken is not None
+    gpu = worker_gpu.WorkerGpu(tmp_path)
+
+    def on_gpu(pipeline: Pipeline, rows: Rows) -> tuple[Rows, Report]:
+        with gpu.used(pipeline.gpu_workers):
+            return execute(pipeline, rows)
+
+    module = ModuleType("full_gpu")
+    module.execute = on_gpu  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "full_gpu", module)
+    monkeypatch.setitem(DEVICE_MODULES, "gpu", "full_gpu")
+    _, report = run_placed(Pipeline(STEPS, "gpu"), ROWS)
+    assert [fallback.cause for fallback in report.fallbacks] == ["busy"]
+    with pytest.raises(BadCall, match=r"raise spark\.penstock\.devices\.gpuWorkers") as refused:
+        run_placed(Pipeline(STEPS, "gpu", must_not_fall_back=True), ROWS)
+    assert refused.value.code == "no_device"
+    taken.close()
 
 
 class PlayedDriver:

@@ -127,7 +127,7 @@ def test_tasks_beyond_the_bound_on_workers_are_reckoned_on_the_cpu() -> None:
     plan = policy_plan(bounded(1, 4, policy="all-gpu"), 150 * KB)
     assert plan.operations[0].expected_ms == pytest.approx(0.5 + 3 * 4.0, rel=1e-3)
     assert plan.expected_ms == pytest.approx(4 * 1.0 + 13.0, rel=1e-3)
-    assert plan.reason.endswith("; 1 of 4 tasks at a time may have a GPU")
+    assert plan.reason.endswith("; 1 of 4 tasks at a time may have a GPU (gpuWorkers is 1)")
 
 
 def test_of_many_tasks_the_faster_device_takes_more() -> None:
@@ -150,7 +150,7 @@ def test_a_stage_that_ends_with_tasks_on_the_cpu_is_not_planned_for_the_gpu(
     plan = our_plan(planning, planning.ways(), None)
     assert devices_of(plan) == [device]
     is_bounded = workers < min(tasks, 4)
-    assert plan.reason.endswith("tasks at a time may have a GPU") == is_bounded
+    assert plan.reason.endswith(f"may have a GPU (gpuWorkers is {workers})") == is_bounded
 
 
 def test_a_gpu_that_is_insisted_on_is_for_all_tasks() -> None:

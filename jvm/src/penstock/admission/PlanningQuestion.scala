@@ -4,7 +4,7 @@ package penstock.admission
 import org.apache.spark.sql.penstock.StreamThread
 
 import penstock.commit.jvm.JvmResources
-import penstock.devices.{OfferedPipeline, RunPlans}
+import penstock.devices.{GpuWorkers, OfferedPipeline, RunPlans}
 import penstock.settings.Keys
 import penstock.wire.{BatchPlan, MachineKind, PlannablePipeline}
 
@@ -45,7 +45,10 @@ private[admission] object PlanningQuestion {
       Keys.DevicesPolicy.value(StreamThread.setting),
       source,
       offered.windows,
-      Keys.DevicesGpuWorkers.value(StreamThread.setting))
+      GpuWorkers.bound(
+        setting,
+        Keys.DevicesGpuWorkers.value(StreamThread.setting),
+        StreamThread.tasksOfMachine))
 
   /** Executors come and go, so that it is looked anew at every question what workers can do. */
   private def pathsOf(offered: OfferedPipeline, setting: String): Seq[String] = {

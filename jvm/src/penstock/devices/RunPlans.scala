@@ -59,6 +59,11 @@ final class RunPlans {
     if (taken.size > Kept) taken -= taken.head._1
   }
 
+  /** The rule that carries plans out took so long over a batch that runs on a path. */
+  def ruleTook(batch: Long, ms: Double): Unit = synchronized {
+    taken.get(batch).foreach(ran => taken(batch) = ran.copy(ruleMs = ran.ruleMs + ms))
+  }
+
   /** Workers could not make this batch of an operator, as was found when it ran: Spark did, so. */
   def ranInSpark(operator: Long, batch: Long, path: String): Unit = synchronized {
     for (ran <- taken.get(batch) if offer.exists(_.operator == operator)) {
@@ -91,7 +96,7 @@ private object RunPlans {
   /** Of the batches of one run: as many as admission is told of at once. */
   val Kept = 64
 
-  final case class TakenPath(path: String, plan: BatchPlan, sums: () => WorkerSums)
+  final case class TakenPath(path: String, plan: BatchPlan, sums: () => WorkerSums, ruleMs: Double = 0.0)
 
   def reportOf(ran: TakenPath, stage: ScanTasks, sums: WorkerSums): PlanReport = {
     val (toGpu, toCpu) = (sums.toGpu.report, sums.toCpu.report)
@@ -109,7 +114,8 @@ private object RunPlans {
       sums.operationReports,
       sums.fallbackReports,
       sums.splits,
-      sums.newWorkers)
+      sums.newWorkers,
+      ran.ruleMs)
   }
 }
 

@@ -56,6 +56,7 @@ object PlanPlay {
       bytes = node.path("bytes").asLong())
     val plans = new RunPlans
     plans.runs(7, text(node, "path"), plan, () => sums)
+    plans.ruleTook(7, node.path("rule_ms").asDouble())
     val tasks = ScanTasks(
       stage.path("tasks").asInt(), stage.path("run_ms").asLong(), stage.path("rows").asLong())
     plans.report(7, tasks).fold("") { made =>

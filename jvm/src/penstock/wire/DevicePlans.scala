@@ -72,7 +72,11 @@ final case class FallbackReport(cause: String, tasks: Int, text: String)
 /** Rows that were moved to a device. */
 final case class TransferReport(ms: Double, bytes: Long)
 
-/** The planned part of a finished batch, as it ran; times and bytes are sums over its tasks. */
+/**
+ * The planned part of a finished batch, as it ran; times and bytes are sums over its tasks.
+ *
+ * @param ruleMs what the driver took to carry the plan out
+ */
 final case class PlanReport(
     path: String,
     stageMs: Double,
@@ -85,4 +89,5 @@ final case class PlanReport(
     operations: Seq[OperationReport],
     fallbacks: Seq[FallbackReport],
     splits: Long,
-    startedWorkers: Int)
+    startedWorkers: Int,
+    ruleMs: Double)

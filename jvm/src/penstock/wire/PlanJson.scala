@@ -42,6 +42,7 @@ object PlanJson {
       each.put("tasks", fallback.tasks).put("text", fallback.text)
     }
     node.put("splits", report.splits).put("started_workers", report.startedWorkers)
+    node.put("rule_ms", report.ruleMs)
   }
 
   /** The plan in an answer; None where it has none. */

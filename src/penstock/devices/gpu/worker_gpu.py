@@ -72,7 +72,9 @@ class WorkerGpu:
             if slot is not None:
                 return ordinal, slot
         raise DeviceRefused(
-            "busy", f"{workers} workers of this user are at each of {count} GPUs already"
+            "busy",
+            f"{workers} workers of this user are at each of {count} GPUs already (for more raise "
+            "spark.penstock.devices.gpuWorkers)",
         )
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ FIGURES: tuple[tuple[str, str, str, Value], ...] = (
         lambda record: record.gpu_share,
     ),
     (
-        *("planning_share", SHARE, "plans made and learned from in the server, of batch time"),
+        *("planning_share", SHARE, "plans made, carried out and learned from, of batch time"),
         lambda record: record.planning_share,
     ),
     (

@@ -28,8 +28,8 @@ Value: TypeAlias = Callable[[SparkRecord], float | None]
 LATENCY_GOAL, RATE_BEST_GOAL, RATE_MIN_GOAL = 0.70, 1.74, 0.95
 STATIC_GOAL, LMSTREAM_GOAL, OVERHEAD_GOAL = 0.37, 1.0, 0.01
 OVERHEAD_WORDS = (
-    "plans made and learned from in the server, of batch time (with the look for the sizes of a "
-    "batch there, and without the driver's rule that carries plans out)"
+    "plans made and learned from in the server and carried out by the driver's rule, of batch time "
+    "(with the look for the sizes of a batch)"
 )
 IN_WORKERS = (STATIC, LMSTREAM, OURS_COLUMNAR)
 """Modes that differ in devices only, as long as their batches go to workers."""
@@ -86,20 +86,24 @@ def reduction(ratio: float) -> float:
     return 1 - 1 / ratio
 
 
-def _reduced(name: str, words: str, cell: Extreme | None, goal: float) -> list[Figure]:
+def _reduced(name: str, words: str, cell: Extreme | None, goal: float | None) -> list[Figure]:
     if cell is None:
         return []
     values = tuple(reduction(ratio) for ratio in cell.repeats)
     sentence = f"{words}: {cell.where}"
     value = reduction(cell.value)
-    return [Figure(name, SHARE, sentence, value, values, Goal("at least", goal))]
+    return [Figure(name, SHARE, sentence, value, values, _at_least(goal))]
 
 
-def _ratio(name: str, words: str, cell: Extreme | None, goal: float) -> list[Figure]:
+def _ratio(name: str, words: str, cell: Extreme | None, goal: float | None) -> list[Figure]:
     if cell is None:
         return []
     sentence = f"{words}: {cell.where}"
-    return [Figure(name, "x", sentence, cell.value, cell.repeats, Goal("at least", goal))]
+    return [Figure(name, "x", sentence, cell.value, cell.repeats, _at_least(goal))]
+
+
+def _at_least(goal: float | None) -> Goal | None:
+    return None if goal is None else Goal("at least", goal)
 
 
 def latency_headlines(compared: Sequence[SparkRecord]) -> list[Figure]:
@@ -136,21 +140,34 @@ def rate_headlines(searched: Sequence[Searched]) -> list[Figure]:
 
 
 def device_headlines(compared: Sequence[SparkRecord]) -> list[Figure]:
-    """Time of a batch against modes that cut batches alike and take the same path, so that they
-    differ in devices only: ours is held to the columnar path. A run of which no batch went to
-    workers compares no devices, and is left out."""
-    compared = [record for record in compared if record.columnar_share]
+    """Time of a batch against modes that cut batches alike: of ours, on whichever path it takes,
+    and of ours held to the columnar path, which then differs in devices only. A run of another mode
+    than ours of which no batch went to workers chose no device, and is left out."""
+    compared = [r for r in compared if r.columnar_share or r.system == OURS]
+    return [
+        *_against_planners(compared, OURS, "", STATIC_GOAL, LMSTREAM_GOAL),
+        *_against_planners(compared, OURS_COLUMNAR, "_columnar"),
+    ]
+
+
+def _against_planners(
+    compared: Sequence[SparkRecord],
+    mine: str,
+    ending: str,
+    static_goal: float | None = None,
+    lmstream_goal: float | None = None,
+) -> list[Figure]:
     shaken = [record for record in compared if record.cell.traffic == "random"]
-    static = extreme(ratios_at(shaken, STATIC, batch_ms, OURS_COLUMNAR), max)
+    static = extreme(ratios_at(shaken, STATIC, batch_ms, mine), max)
     by_workload: dict[str, list[float]] = {}
-    for cell, ratios in ratios_at(compared, LMSTREAM, batch_ms, OURS_COLUMNAR).items():
+    for cell, ratios in ratios_at(compared, LMSTREAM, batch_ms, mine).items():
         by_workload.setdefault(cell.split(".")[0], []).extend(ratios)
     least = extreme({name: tuple(values) for name, values in by_workload.items()}, min)
-    shorter = f"time of a batch in random traffic, {OURS_COLUMNAR} below static, the best cell"
-    longer = f"time of a batch, lmstream over {OURS_COLUMNAR}, the worst workload"
+    shorter = f"time of a batch in random traffic, {mine} below static, the best cell"
+    longer = f"time of a batch, lmstream over {mine}, the worst workload"
     return [
-        *_reduced("headline.vs_static", shorter, static, STATIC_GOAL),
-        *_ratio("headline.vs_lmstream_min", longer, least, LMSTREAM_GOAL),
+        *_reduced(f"headline.vs_static{ending}", shorter, static, static_goal),
+        *_ratio(f"headline.vs_lmstream_min{ending}", longer, least, lmstream_goal),
     ]
 
 

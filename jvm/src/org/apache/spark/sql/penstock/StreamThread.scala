@@ -89,6 +89,21 @@ object StreamThread {
     math.max(1, if (ofExecutors > 0) ofExecutors else context.defaultParallelism)
   }
 
+  /** The most tasks that run at once on one machine. */
+  def tasksOfMachine: Int = context.fold(1) { context =>
+    val executors = context.statusStore.executorList(true)
+    val tasks = tasksOfMachine(executors.map(each => each.hostPort -> each.maxTasks))
+    if (tasks > 0) tasks else context.defaultParallelism
+  }
+
+  /** The same, by the address of each executor and how many tasks it runs at once. */
+  def tasksOfMachine(executors: Seq[(String, Int)]): Int =
+    executors.groupMapReduce { case (address, _) => address.replaceFirst(Port, "") } { case (_, tasks) =>
+      tasks
+    }(_ + _).values.maxOption.getOrElse(0)
+
+  private val Port = ":\\d+$"
+
   /**
    * Tells the scheduler about the jobs that the calling thread starts from now on, and puts them
    * into our pool where there is one and the user has chosen none. Spark keeps such properties until

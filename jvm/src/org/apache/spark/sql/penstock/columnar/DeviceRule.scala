@@ -6,11 +6,12 @@ import org.apache.spark.sql.execution.{ExpandExec, SparkPlan}
 import org.apache.spark.sql.execution.aggregate.HashAggregateExec
 import org.apache.spark.sql.execution.python.MapInArrowExec
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.penstock.{PlanAttempt, RunningQuery}
+import org.apache.spark.sql.penstock.{PlanAttempt, RunningQuery, StreamThread}
 import org.apache.spark.sql.penstock.windows.{PaneAggregate, TumblingAggregate}
 
+import penstock.Clock
 import penstock.commit.jvm.JvmResources
-import penstock.devices.{PathChoice, RunPlans}
+import penstock.devices.{GpuWorkers, PathChoice, RunPlans}
 import penstock.settings.{Key, Keys}
 
 /**
@@ -35,6 +36,19 @@ object DeviceRule extends Rule[SparkPlan] {
       (_, run) <- RunningQuery.streamThread
       known <- JvmResources.here.devicePlans.ofRun(run)
     } yield known
+    plans.fold(changedBy(plan, setting, None))(timed(_)(changedBy(plan, setting, plans)))
+  }
+
+  private def timed(plans: RunPlans)(change: => SparkPlan): SparkPlan = {
+    val clock = JvmResources.here.clock
+    val beganNs = clock.nanos
+    val changed = change
+    val ms = (clock.nanos - beganNs).toDouble / Clock.NsInMs
+    RunningQuery.batchOfThisThread.foreach(plans.ruleTook(_, ms))
+    changed
+  }
+
+  private def changedBy(plan: SparkPlan, setting: String, plans: Option[RunPlans]): SparkPlan =
     if (isThroughSpark(setting) && plans.isEmpty) plan
     else
       PlanAttempt.of {
@@ -46,7 +60,6 @@ object DeviceRule extends Rule[SparkPlan] {
         leave(NoOperator, plan, reason, setting == Keys.GpuDevices)(s"not in workers: $reason")
         plan
       }
-  }
 
   private def withDevices(plan: SparkPlan, setting: String, plans: Option[RunPlans]): SparkPlan =
     plan.transformUp {
@@ -146,7 +159,7 @@ private final class AggregateDevices(
     val made = for {
       _ <- if (choice.isForced) Right(()) else reasonOfOffer.toLeft(())
       pipeline <- translated
-      placed <- pipeline.on(choice.devices, choice.mustNotFallBack, settingOf(Keys.DevicesGpuWorkers))
+      placed <- pipeline.on(choice.devices, choice.mustNotFallBack, gpuWorkers)
       program <- PythonProgram.of(setting)
     } yield ColumnarPanesExec(placed, program, hash)(newTotals(), leftToSpark(choice, _))
     made match {
@@ -158,6 +171,9 @@ private final class AggregateDevices(
         None
     }
   }
+
+  private def gpuWorkers: Long =
+    GpuWorkers.bound(setting, settingOf(Keys.DevicesGpuWorkers), StreamThread.tasksOfMachine)
 
   /** Why the offer of this aggregate is without workers, as an earlier batch may have found. */
   private def reasonOfOffer: Option[String] =
