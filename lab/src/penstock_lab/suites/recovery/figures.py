@@ -58,7 +58,7 @@ def _ratio(
     goal: Goal | None = None,
     difference: str = "",
 ) -> list[Figure]:
-    """The other system's time over ours, within each repeat; `difference` names theirs."""
+    """The other system's time over ours, within each repeat; they differ in `difference`."""
     by_repeat: dict[int, dict[str, float]] = {}
     for record in records:
         if kill in record.ms:
