@@ -16,7 +16,7 @@ from support.servers.open_sockets import is_open
 
 SOON_S = 1.0
 """Within which an append is answered beside whatever else goes on."""
-TRY_S_MAX = 10.0
+TRY_S_MAX = 25.0
 """Within which it is answered on a machine that is busy with other things, too."""
 PATIENT = ("--set", "stall_s_max=3600")
 """Of a server that ends nobody who stalls while a test lasts: nobody is served because it does."""
@@ -37,14 +37,6 @@ def opened(served: Served, head: str = "", body: bytes = b"") -> socket.socket:
     sock = socket.create_connection((host, int(port)), timeout=START_S)
     sock.sendall(head.encode("ascii") + body)
     return sock
-
-
-def append_head(served: Served, size: int) -> str:
-    return (
-        "POST /v1/streams/s/rows HTTP/1.1\r\nHost: here\r\n"
-        f"Authorization: Bearer {served.token}\r\n"
-        f"Content-Type: application/x-ndjson\r\nContent-Length: {size}\r\n\r\n"
-    )
 
 
 def get_head(served: Served, path: str) -> str:
@@ -80,7 +72,7 @@ def test_beside_forty_stalled_uploads_an_append_is_answered_within_a_second(
     half = b'{"k": 1}\n' * 50_000
     with Served(tmp_path / "data", *PATIENT) as served, ExitStack() as opening:
         served.make()
-        head = append_head(served, 2 * len(half))
+        head = served.append_head(2 * len(half))
         uploads = [opening.enter_context(opened(served, head, half)) for _ in range(40)]
         answers_soon(served, 1)
         # One that needs as much room as the stalled ones is answered, too.
@@ -95,7 +87,7 @@ def test_beside_forty_stalled_uploads_that_fill_the_memory_an_append_is_answered
     half = b'{"k": 1, "v": "' + b"x" * (8 << 20)
     with Served(tmp_path / "data", *PATIENT) as served, ExitStack() as opening:
         served.make()
-        head = append_head(served, 2 * len(half))
+        head = served.append_head(2 * len(half))
         uploads = []
         for _ in range(40):
             uploads.append(opening.enter_context(opened(served, head)))
@@ -167,9 +159,9 @@ def test_a_connection_that_asks_now_and_then_is_kept(strict: Served) -> None:
 
 def test_a_body_that_stops_or_trickles_is_ended_with_a_sentence(strict: Served) -> None:
     body = b'{"k": 1}\n' * 10
-    with opened(strict, append_head(strict, len(body)), body[:20]) as sock:
+    with opened(strict, strict.append_head(len(body)), body[:20]) as sock:
         stopped = rest_of(sock)
-    with opened(strict, append_head(strict, len(body)), body[:20]) as sock:
+    with opened(strict, strict.append_head(len(body)), body[:20]) as sock:
         sock.settimeout(0.1)
         trickled = b""
         while not trickled:
@@ -199,7 +191,7 @@ def test_a_body_that_comes_slowly_and_steadily_is_taken(strict: Served) -> None:
     """Each second brings more than 64 KiB: all of it takes longer than any one limit."""
     body = b'{"k": null, "v": "' + b"x" * (1 << 20) + b'"}\n'
     pieces = [body[start : start + (128 << 10)] for start in range(0, len(body), 128 << 10)]
-    with opened(strict, append_head(strict, len(body))) as sock:
+    with opened(strict, strict.append_head(len(body))) as sock:
         for piece in pieces:
             sock.sendall(piece)
             time.sleep(0.3)
@@ -213,7 +205,7 @@ def test_at_the_bound_the_connection_idle_longest_makes_room(tmp_path: Path) -> 
         answers_soon(served, 1)
         assert idle[0].recv(1) == b""
         # All four in use, each with half a request: a fifth is told so.
-        head = append_head(served, 10).replace("Host:", "Expect: 100-continue\r\nHost:")
+        head = served.append_head(10, "Expect: 100-continue\r\n")
         held = [opening.enter_context(opened(served, head)) for _ in range(4)]
         for sock in held:
             assert sock.recv(100).startswith(b"HTTP/1.1 100 ")
@@ -229,7 +221,7 @@ def test_at_the_bound_the_connection_idle_longest_makes_room(tmp_path: Path) -> 
 def test_who_goes_away_in_the_middle_is_no_fault_of_the_server(tmp_path: Path) -> None:
     with Served(tmp_path / "data") as served:
         served.make()
-        with opened(served, append_head(served, 100), b"{"):
+        with opened(served, served.append_head(100), b"{"):
             answers_soon(served, 1)
         answers_soon(served, 2)
         served.process.terminate()

@@ -37,14 +37,11 @@ class BatchPlans:
             return None
         return self._guarded(question.query, lambda: planner.problem(pipeline))
 
-    def heard(self, question: BatchQuestion, totals: Totals) -> bool:
-        """Have the planner note the reports of a question, and count what drivers took to carry its
-        plans out; True if there is something to learn."""
+    def heard(self, question: BatchQuestion) -> bool:
+        """Have the planner note the reports of a question; True if there is something to learn."""
         planner, pipeline, query = self._planner, question.pipeline, question.query
         if planner is None or pipeline is None:
             return False
-        planned = (report.plan for report in question.reports if report.plan is not None)
-        totals.planning_ms += sum(plan.rule_ms for plan in planned)
         self._guarded(query, lambda: planner.heard(query, pipeline, question.reports))
         return True
 

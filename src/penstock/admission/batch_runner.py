@@ -129,8 +129,10 @@ class BatchAdmissionRunner:
         kept.book.cores = question.cores
         kept.noted(question.plan_notes)
         for report in question.reports:
+            if report.plan is not None and not kept.book.has_heard(report):
+                kept.book.totals.planning_ms += report.plan.rule_ms
             kept.book.reported(report, now_ms)
-        if self._plans.heard(question, kept.book.totals):
+        if self._plans.heard(question):
             # Once this question has its answer, or is held: nobody waits for it.
             self._loop.call_soon(self._plans.learn, question.query, kept.book.totals)
         self._wake_those_giving_way(kept)

@@ -144,7 +144,8 @@ class QueryPlanning:
             self._probe_done(kept, ran, is_cold=is_cold)
         news = self.fallbacks.heard(ran)
         if kept is not None and self._gpu.reported(kept.plan, ran, self.probing.batches):
-            news.extend(filter(None, [self.gpu_left_out()]))
+            absence = self.gpu_left_out()
+            news.extend([] if absence is None else [absence])
         return news
 
     def _is_cold(self, kept: KeptPlan | None, ran: PlanReport) -> bool:

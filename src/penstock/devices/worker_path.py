@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.devices.left_out import LeftOut
 from penstock.model.device_plans import PipelineBody
 
 WORKERS_KEPT_MS = 60_000.0
 """Spark ends Python workers that had nothing to do for a minute."""
 LEFT_OUT_BATCHES = 300
 """Batches for which the path is left out at first."""
-LEFT_OUT_BATCHES_MAX = 16 * LEFT_OUT_BATCHES
 
 
 class WorkerPath:
@@ -19,18 +19,14 @@ class WorkerPath:
 
     A batch that fails ends its run without a report. So a run that begins while the last plan of
     the one before was columnar and never reported counts as a failure, and the path is left out for
-    some hundred batches. Each further one doubles that, up to a bound, unless as many batches as it
-    was left out for have reported from there in between. A run that was stopped during such a batch
-    looks the same.
+    some hundred batches. A run that was stopped during such a batch looks the same.
     """
 
     def __init__(self) -> None:
         self._run: str | None = None
         self._used_at_ms: float | None = None
         self._unreported: int | None = None
-        self._reported = 0
-        self._pause = 0
-        self._left_out_until = 0
+        self._left_out = LeftOut(LEFT_OUT_BATCHES)
 
     # Events
 
@@ -43,11 +39,7 @@ class WorkerPath:
         has_failed = self._unreported is not None
         self._used_at_ms = self._unreported = None
         if has_failed:
-            is_repeated = self._reported < self._pause
-            doubled = min(2 * self._pause, LEFT_OUT_BATCHES_MAX)
-            self._pause = doubled if is_repeated else LEFT_OUT_BATCHES
-            self._reported = 0
-            self._left_out_until = batches + self._pause
+            self._left_out.failed(batches)
         return has_failed
 
     def planned(self, cut: int, at_ms: float, *, is_columnar: bool) -> None:
@@ -61,7 +53,7 @@ class WorkerPath:
         if self._unreported == cut:
             self._unreported = None
         if is_columnar:
-            self._reported += 1
+            self._left_out.succeeded()
         else:
             self._used_at_ms = None
 
@@ -73,7 +65,7 @@ class WorkerPath:
 
     def left_out_batches(self, batches: int) -> int:
         """For how many batches more the path is left out."""
-        return max(self._left_out_until - batches, 0)
+        return self._left_out.batches_left(batches)
 
     def open_pipeline(self, pipeline: PipelineBody, batches: int) -> PipelineBody:
         """The pipeline with the paths that a batch may take. One that insists on workers keeps

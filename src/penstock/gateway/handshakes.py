@@ -21,7 +21,8 @@ class Handshakes:
     def __init__(self, context: ssl.SSLContext, seconds_max: float) -> None:
         self._context = context
         self._seconds_max = seconds_max
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], asyncio.Transport] = {}
+        self._is_stopped = False
 
     def before(self, connection: Connection) -> asyncio.Protocol:
         """The protocol for a transport that has just come: it shakes hands, then hands the
@@ -32,8 +33,10 @@ class Handshakes:
     def begin(self, handshake: _Handshake, transport: asyncio.Transport) -> None:
         """Shake hands; a handshake that fails, or takes longer than it may, ends the transport."""
         task = asyncio.get_running_loop().create_task(self._shake_hands(handshake, transport))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._under_way[task] = transport
+        task.add_done_callback(self._under_way.pop)
+        if self._is_stopped:
+            transport.abort()
 
     async def _shake_hands(self, handshake: _Handshake, transport: asyncio.Transport) -> None:
         secured = None
@@ -51,9 +54,10 @@ class Handshakes:
             handshake.end(None if transport.is_closing() else secured)
 
     def stop(self) -> None:
-        """End those under way."""
-        for task in self._under_way:
-            task.cancel()
+        """End those under way, and whatever connection was taken just before and begins now."""
+        self._is_stopped = True
+        for transport in self._under_way.values():
+            transport.abort()
 
 
 class _Handshake(asyncio.Protocol):
@@ -68,7 +72,6 @@ class _Handshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         plain = cast("asyncio.Transport", transport)
         if self._connection.take_place(plain):
-            plain.pause_reading()  # whatever comes is for TLS
             self._handshakes.begin(self, plain)
         else:
             plain.abort()

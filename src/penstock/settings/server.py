@@ -52,7 +52,8 @@ class Settings:
     )  # fmt: skip
     queue_max: int = _number(
         4_096, 1, 1_000_000, "operations",
-        "operations waiting for the writer; one more is refused with 'busy'",
+        "operations waiting for the writer; one more is refused with 'busy' "
+        "(over TLS it is closed without an answer)",
     )  # fmt: skip
     queue_bytes_max: int = _number(
         512 * MIB, KIB, 64 * GIB, "bytes",

@@ -96,6 +96,14 @@ class Served:
         self.url, self.token = server_file["url"], server_file["token"]
         return bool(server_file["pid"] == self.process.pid)
 
+    def append_head(self, size: int, more: str = "") -> str:
+        """The head of a request that appends so many bytes of rows to the stream `s`."""
+        return (
+            f"POST /v1/streams/s/rows HTTP/1.1\r\n{more}Host: here\r\n"
+            f"Authorization: Bearer {self.token}\r\n"
+            f"Content-Type: application/x-ndjson\r\nContent-Length: {size}\r\n\r\n"
+        )
+
     def __enter__(self) -> Served:
         return self
 

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from penstock.devices.components import DEFAULT_LINES
-from penstock.devices.gpu_path import LEFT_OUT_BATCHES, LEFT_OUT_BATCHES_MAX, GpuPath
+from penstock.devices.gpu_path import LEFT_OUT_BATCHES, GpuPath
+from penstock.devices.left_out import PAUSES_MAX
 from penstock.devices.planner import DevicePlanner, NoCalibrations
 from penstock.devices.query_planning import QueryPlanning
 from penstock.fit.line import Line
@@ -137,7 +138,7 @@ def test_each_failure_in_a_row_doubles_the_time_up_to_a_bound() -> None:
         assert path.left_out_batches(batches) == pauses[-1]
         batches += pauses[-1]
     assert pauses == [50, 100, 200, 400, 800, 800, 800]
-    for _ in range(LEFT_OUT_BATCHES_MAX):
+    for _ in range(PAUSES_MAX * LEFT_OUT_BATCHES):
         path.reported(ON_GPU, ran("gpu"), batches)
     path.reported(ON_GPU, ran("cpu", falls_back=True), batches)
     assert path.left_out_batches(batches) == LEFT_OUT_BATCHES

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from penstock.devices.calibration import Calibration, Machine
 from penstock.devices.components import DEFAULT_LINES
+from penstock.devices.left_out import PAUSES_MAX
 from penstock.devices.planner import DevicePlanner, NoCalibrations
 from penstock.devices.query_planning import WORKER_START_MS
 from penstock.devices.worker_path import (
     LEFT_OUT_BATCHES,
-    LEFT_OUT_BATCHES_MAX,
     WORKERS_KEPT_MS,
     WorkerPath,
 )
@@ -114,7 +114,7 @@ def test_each_failure_in_a_row_doubles_the_time_up_to_a_bound() -> None:
         batches += pauses[-1]
     assert pauses == [300, 600, 1_200, 2_400, 4_800, 4_800, 4_800]
     assert pauses[0] == LEFT_OUT_BATCHES
-    for cut in range(8, 8 + LEFT_OUT_BATCHES_MAX):
+    for cut in range(8, 8 + PAUSES_MAX * LEFT_OUT_BATCHES):
         path.planned(cut, 0.0, is_columnar=True)
         path.reported(cut, is_columnar=True)
     path.planned(9_999, 0.0, is_columnar=True)

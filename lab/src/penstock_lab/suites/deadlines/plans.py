@@ -61,5 +61,5 @@ def left_out(plan: Plan) -> tuple[str, ...]:
     }
     sentences = [f"{kind}: {', '.join(names)}" for kind, names in absent.items() if names]
     if plan.search is not None:
-        sentences.append("rates that hold are found once, in four steps each")
+        sentences.append(f"rates that hold are found once, in {plan.search.tries_max} steps each")
     return tuple(sentences)

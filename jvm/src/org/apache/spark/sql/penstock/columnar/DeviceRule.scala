@@ -36,7 +36,10 @@ object DeviceRule extends Rule[SparkPlan] {
       (_, run) <- RunningQuery.streamThread
       known <- JvmResources.here.devicePlans.ofRun(run)
     } yield known
-    plans.fold(changedBy(plan, setting, None))(timed(_)(changedBy(plan, setting, plans)))
+    plans match {
+      case Some(known) => timed(known)(changedBy(plan, setting, plans))
+      case None => changedBy(plan, setting, None)
+    }
   }
 
   private def timed(plans: RunPlans)(change: => SparkPlan): SparkPlan = {

@@ -49,7 +49,7 @@ private[eviction] object WatermarkCode {
       Part(part, reasonAgainst(field, isSet, Seq(made)))
     }
 
-  /** The same of a join, which compares only to evict. */
+  /** The same of what a join evicts; it finds late rows inside its tasks, where no rule reaches. */
   def referInSides[A](node: A, field: SparkField[A, JoinStateWatermarkPredicates])(
       predicates: A => JoinStateWatermarkPredicates): Seq[Part] = {
     val JoinStateWatermarkPredicates(left, right) = predicates(node)
