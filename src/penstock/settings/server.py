@@ -52,8 +52,7 @@ class Settings:
     )  # fmt: skip
     queue_max: int = _number(
         4_096, 1, 1_000_000, "operations",
-        "operations waiting for the writer; one more is refused with 'busy' "
-        "(over TLS it is closed without an answer)",
+        "operations waiting for the writer; one more is refused with 'busy'",
     )  # fmt: skip
     queue_bytes_max: int = _number(
         512 * MIB, KIB, 64 * GIB, "bytes",
@@ -93,7 +92,8 @@ class Settings:
     connections_max: int = _number(
         2_000, 1, 1_000_000, "connections",
         "connections at once, or as many as the system's bound on open files leaves; for one more "
-        "the one idle longest is closed, and while none is idle it is refused with 'busy'",
+        "the one idle longest is closed, and while none is idle it is refused with 'busy' "
+        "(over TLS it is closed without an answer)",
     )  # fmt: skip
     idle_s_max: int = _number(
         75, 1, 86_400, "s",
