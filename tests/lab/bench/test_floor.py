@@ -18,6 +18,7 @@ from penstock_lab.cli.bench import bench
 from penstock_lab.experiment import worker
 from penstock_lab.experiment.phases import Batch
 from penstock_lab.experiment.run import Trial
+from penstock_lab.experiment.systems import PROVIDER, TUNED
 from penstock_lab.experiment.worker import Job, ask
 from penstock_lab.measure import log_floor, micro_batches
 from penstock_lab.measure.mechanisms import (
@@ -155,6 +156,19 @@ def test_a_session_without_one_switch_makes_every_other(name: str) -> None:
     less = conf | (switches_for(conf, **made, environ={}) if is_made else {})
     less.pop(BATCH_SWITCHES.name, None)
     assert {key for key in whole | less if whole.get(key) != less.get(key)} == {name}
+
+
+def test_without_commits_behind_the_query_the_files_are_still_ours() -> None:
+    """Else what is said to be given by the commit is in part given by its files."""
+    assert query_conf_of("commit") == {
+        "spark.penstock.commit.mode": "sync",
+        "spark.penstock.checkpoint.localFiles": "direct",
+    }
+    assert query_conf_of("localFiles") == {"spark.penstock.checkpoint.localFiles": "spark"}
+
+
+def test_state_is_kept_by_all_systems_as_tuned_spark_keeps_it() -> None:
+    assert TUNED.items() <= {**micro_batches.CONF, **PROVIDER}.items()
 
 
 def test_what_a_mechanism_gives_is_taken_within_each_repeat() -> None:

@@ -47,6 +47,10 @@ def test_a_full_run_has_every_query_and_the_file_systems_too() -> None:
     assert plan.repeats >= 5
 
 
+def test_repeats_are_as_many_as_asked_for() -> None:
+    assert plan_of(QUERY_SETS["nexmark"], quick=True, repeats=1).repeats == 1
+
+
 def test_queries_are_found_in_any_case_and_named_once() -> None:
     assert plan_of(QUERY_SETS["nexmark"], queries=("Q18", "q18", "Q1")).queries == ("q18", "q1")
     assert key_of("q18") == "Q18"

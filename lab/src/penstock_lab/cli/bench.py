@@ -18,6 +18,7 @@ from penstock_lab.cli.bench_options import (
     JSON,
     QUICK,
     REDIS,
+    REPEATS,
     STORE,
     option,
     place,
@@ -57,15 +58,15 @@ SUITES = {
                 "--without",
                 "without",
                 "Run every query without this mechanism too; may be repeated. There are "
-                "hadoopConf, switches, watermark, eviction, panes, inline, commit; a setting of "
-                "Spark's own by its name; and each-switch, which is all of those.",
+                "hadoopConf, switches, watermark, eviction, panes, inline, commit, localFiles; a "
+                "setting of Spark's own by its name; and each-switch, which is all of those.",
             ),
             several(
                 "--with",
                 "with_also",
                 "Run every query with this mechanism too, which is off by default: earlyAnswers.",
             ),
-            option("--repeats", type=click.IntRange(min=1), help="In place of 3 quick, 5 in full."),
+            REPEATS,
             FOLDER,
         ),
     ),

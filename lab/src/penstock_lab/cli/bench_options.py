@@ -41,6 +41,7 @@ FOLDER = option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Where the data goes: its disk is what is measured.  [the system's temporary folder]",
 )
+REPEATS = option("--repeats", type=click.IntRange(min=1), help="In place of 3 quick, 5 in full.")
 STORE = option("--store", default="local", help="Checkpoints on local, remote20 or remote80.")
 REDIS = option("--redis", default="redis://127.0.0.1:6379/0", show_default=True)
 COMPARED = (
@@ -50,6 +51,7 @@ COMPARED = (
     several("--query", "queries"),
     several("--system", "chosen"),
     rate(),
+    REPEATS,
     STORE,
     FOLDER,
 )

@@ -190,6 +190,7 @@ def plan_of(
     queries: tuple[str, ...] = (),
     chosen: tuple[str, ...] = (),
     rate: int | None = None,
+    repeats: int | None = None,
     store: str = LOCAL,
     redis: str | None = None,
 ) -> Plan:
@@ -203,7 +204,7 @@ def plan_of(
         systems=tuple(dict.fromkeys(names)),
         rate=rate if rate is not None else query_set.rate,
         rates={name: rates[name] for name in wanted if name in rates and not rate},
-        repeats=3 if quick else 5,
+        repeats=repeats or (3 if quick else 5),
         event_speed=query_set.event_speed,
         measure_s=8.0 if quick else 60.0,
         # Ends of what is broken: the slowest system makes its batches well before them.

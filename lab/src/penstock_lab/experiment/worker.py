@@ -7,6 +7,7 @@ when the worker fails.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import PenstockError, TryAgain
+from penstock.spark.class_archive import FOLDER_VARIABLE
 from penstock_lab.processes import end_on_sigterm, output_to, tail
 
 STOP_TIMEOUT_S = 20.0
@@ -44,6 +46,8 @@ def ask(module: str, job: Job, timeout_s: float) -> dict[str, Any]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=out,
+            # Systems that are compared start alike: an archive of classes is for sessions of ours.
+            env={**os.environ, FOLDER_VARIABLE: ""},
             # Ctrl-C is for the benchmark, which then ends its worker in order.
             start_new_session=True,
         )

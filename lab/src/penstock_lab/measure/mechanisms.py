@@ -37,7 +37,11 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "eviction": _off(plugin.EVICTION, "spark"),
     "panes": _off(plugin.WINDOWS, "spark"),
     "inline": _off(plugin.INLINE_BYTES, "0"),
-    "commit": _off(plugin.COMMIT_MODE, "sync"),
+    "commit": Mechanism(
+        # Of commits in Spark's order the plug-in leaves the files to Hadoop too, unless it is told.
+        {plugin.COMMIT_MODE.name: "sync", plugin.CHECKPOINT_LOCAL_FILES.name: "direct"}
+    ),
+    "localFiles": _off(plugin.CHECKPOINT_LOCAL_FILES, "spark"),
 }
 
 OFF_BY_DEFAULT: Mapping[str, Mechanism] = {

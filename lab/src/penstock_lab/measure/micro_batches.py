@@ -28,7 +28,7 @@ from penstock.errors import Bug, TryAgain
 from penstock.observe.batch_ledger import BatchSteps
 from penstock.settings.switches import SWITCHES
 from penstock_lab.experiment.phases import Batch, batch_of, timing
-from penstock_lab.experiment.systems import PROVIDER, SAME_JVM, TUNED_STORE
+from penstock_lab.experiment.systems import FORMAT, PROVIDER, SAME_JVM, TUNED_STORE
 from penstock_lab.experiment.worker import Job, serve
 from penstock_lab.percentiles import median
 
@@ -40,6 +40,7 @@ SPARE_BATCHES = 5
 PAUSE_S = 0.25
 CONF = {
     **TUNED_STORE,
+    **FORMAT,
     **SAME_JVM,
     "spark.sql.shuffle.partitions": str(PARTITIONS),
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
