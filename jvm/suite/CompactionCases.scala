@@ -84,7 +84,7 @@ object CompactionCases extends Cases {
       rig.settle()
       val store = rig.getStore(provider, 1)
       val native = nativeOf(provider)
-      val compacting = compactSlowly(native)
+      val compacting = compactSlowly(native, times = if (isAwaited) 1 else 2)
       val committing = aside(rig.commit(store))
       if (isAwaited) {
         waits(native, Threads.isAnyIn(classOf[RocksDBInternals].getName, "awaitCompaction")) {
@@ -145,7 +145,7 @@ object CompactionCases extends Cases {
     val native = nativeOf(provider)
     val moved = new SparkField[RocksDB, NativeRocksDB](classOf[RocksDB], "moved", classOf[NativeRocksDB])
     val internals = new RocksDBInternals(rocksDBOf(provider), new ManualClock, nativeStore = moved)
-    val compacting = compactSlowly(native)
+    val compacting = compactSlowly(native, times = 2)
     native.setOptions(MutableColumnFamilyOptions.builder().setDisableAutoCompactions(false).build())
     equal("whether none is known to run", internals.stopCompaction(limitMs = 5000), true)
     holds("the compaction runs on")(isCompacting(native))

@@ -83,6 +83,17 @@ object DevicePlanCases extends Cases {
     holds("the last one is there")(plans.report(100, ScanTasks(1, 1, 1)).isDefined)
   }
 
+  check("a_rule_that_is_run_again_for_a_batch_took_what_both_runs_of_it_did", once) { _ =>
+    val plans = new RunPlans
+    val panes = plan(BatchPlan.Panes)
+    plans.ruleTook(1, 8.0)
+    Seq(2.0, 3.0).foreach { ms =>
+      plans.runs(1, BatchPlan.Panes, panes, () => WorkerSums.Empty)
+      plans.ruleTook(1, ms)
+    }
+    equal("one that runs on a path", plans.report(1, ScanTasks(1, 1, 1)).map(_.ruleMs), Some(5.0))
+  }
+
   check("a_batch_that_workers_could_not_make_is_reported_as_it_ran_and_no_more_are_offered_to_them", once) { _ =>
     val plans = new RunPlans
     val columnar = plan(BatchPlan.Columnar, "cpu")

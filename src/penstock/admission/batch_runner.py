@@ -129,8 +129,7 @@ class BatchAdmissionRunner:
         kept.book.cores = question.cores
         kept.noted(question.plan_notes)
         for report in question.reports:
-            if report.plan is not None and not kept.book.has_heard(report):
-                kept.book.totals.planning_ms += report.plan.rule_ms
+            kept.carried_out(report)
             kept.book.reported(report, now_ms)
         if self._plans.heard(question):
             # Once this question has its answer, or is held: nobody waits for it.

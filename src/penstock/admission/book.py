@@ -221,11 +221,6 @@ class QueryBook:
         self._for_others = None
         return number
 
-    def has_heard(self, report: BatchReport) -> bool:
-        """Whether a finished batch was reported before: drivers send reports again to be safe."""
-        cut = self.cuts.get(report.cut)
-        return report.cut in self._learned if cut is None else cut.report is not None
-
     def reported(self, report: BatchReport, now_ms: float) -> BatchCost | None:
         """A finished batch as the driver measured it: its cost, if its time is known by now.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from penstock.admission.load import Load, load_beside
 from penstock.admission.terms import CountedFrom, Terms
 from penstock.errors import BadCall
 from penstock.model.plan_notes import NOTES_MAX, PlanNoteBody
+from penstock.model.requests import BatchReport
 
 QUERIES_MAX = 1_000
 AWAY_MS = 10_000.0
@@ -24,6 +25,8 @@ SHOWN_MS = 600_000.0
 CHAIN_MS = 1_000.0
 """How often chains are divided anew."""
 WRITES_MAX = 64
+CARRIED_OUT_MAX = 256
+"""More than a driver sends again."""
 
 
 @dataclass
@@ -32,6 +35,7 @@ class KeptBook:
 
     `questions_held`: how many of its questions are not answered yet. `warned_of_ms`: the deadline
     that was said to be below the floor. `notes`: the last of each rule on each operator.
+    `cuts_carried_out`: the last cuts whose plans count as planning.
     """
 
     book: QueryBook
@@ -42,6 +46,7 @@ class KeptBook:
     questions_held: int = 0
     warned_of_ms: float | None = None
     notes: dict[tuple[str, int], PlanNoteBody] = field(default_factory=dict)
+    cuts_carried_out: deque[int] = field(default_factory=lambda: deque(maxlen=CARRIED_OUT_MAX))
 
     def noted(self, notes: Iterable[PlanNoteBody]) -> None:
         """Keep notes on the query's plan in place of earlier ones on the same; at the bound the
@@ -56,6 +61,13 @@ class KeptBook:
     def plan_notes(self) -> tuple[PlanNoteBody, ...]:
         """The notes on the query's plan, by rule and operator."""
         return tuple(note for _, note in sorted(self.notes.items(), key=lambda item: item[0]))
+
+    def carried_out(self, report: BatchReport) -> None:
+        """Count as planning what the driver took to carry a plan out; once for each cut, for
+        drivers send reports again to be safe."""
+        if report.plan is not None and report.cut not in self.cuts_carried_out:
+            self.cuts_carried_out.append(report.cut)
+            self.book.totals.planning_ms += report.plan.rule_ms
 
     def is_running(self, now_ms: float) -> bool:
         """Whether the query asks, waits for an answer, or works on a batch."""

@@ -1,6 +1,9 @@
 """Plans of batches on the wire: the pipeline that a question names, the plan that its answer has,
 what a finished batch measured of it, and all of that explained.
 
+Reports pass over keys that this version does not know: a newer plug-in tells more, and is answered
+all the same. Questions do not: what they ask for is done or refused.
+
 A question without `pipeline` gets an answer without `plan`, and a report without `plan` teaches
 planning nothing. docs/devices.md says what the words mean.
 """
@@ -75,7 +78,7 @@ class PipelineBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 # In reports
 
 
-class OperationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class OperationReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """An operation of a batch, or `count` neighbours from the `first` on that ran as one step.
 
     `ms`, `bytes` and `rows` (of its input) are sums over the `tasks` that ran it on this device.
@@ -90,7 +93,7 @@ class OperationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     count: Positive = 1
 
 
-class FallbackReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class FallbackReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tasks of a batch that ran on the CPU though a GPU was planned; `text` names the error."""
 
     cause: FallbackCause
@@ -98,7 +101,7 @@ class FallbackReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     text: ShortText = ""
 
 
-class PlanReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class PlanReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """The planned part of a finished batch, as it ran; times and bytes are sums over its tasks.
 
     `path` is the one that was taken. `stage_ms` is the run time of the tasks below the shuffle,

@@ -1,7 +1,8 @@
 """Request bodies of the HTTP interface, one struct each: a client encodes them, a server decodes.
 
 Bounds are part of the types, so that decoding refuses what is out of them. What a body asks for is
-told in docs/http.md; what it asks of the log is worked out by the server.
+told in docs/http.md; what it asks of the log is worked out by the server. A key that is not known
+is refused, but for those of reports, which ask for nothing.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class TermsBody(
     counted_from: str = "arrival"
 
 
-class BatchReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class BatchReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """A finished batch as the driver measured it. `cut` is the number that its answer had; `rows`
     and `bytes` are what it read, null where nobody counts; `queued_ms` the time in which its jobs
     waited for cores; `core_ms` the run time of its tasks, summed; `visible_ms` the time from cut to

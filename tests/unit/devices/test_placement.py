@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -136,6 +137,51 @@ def test_a_gpu_without_a_free_slot_fails_a_task_that_insists_on_it_and_the_setti
         run_placed(Pipeline(STEPS, "gpu", must_not_fall_back=True), ROWS)
     assert refused.value.code == "no_device"
     taken.close()
+
+
+def test_the_part_of_a_gpu_shrinks_when_a_query_with_a_higher_bound_shares_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool_story: list[object] = []
+
+    class Pool:
+        malloc = None
+
+        def set_limit(self, size: int) -> None:
+            pool_story.append(size)
+
+        def free_all_blocks(self) -> None:
+            pool_story.append("free")
+
+    class Device(nullcontext):  # type: ignore[type-arg]
+        pci_bus_id, mem_info = "0000:01:00.0", (0, 1_000)
+
+    cupy = ModuleType("cupy")
+    cupy.RawModule = lambda code: None  # type: ignore[attr-defined]
+    cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
+        Device=Device,
+        Stream=lambda non_blocking: nullcontext(),
+        Event=lambda disable_timing: None,
+        MemoryPool=Pool,
+        using_allocator=lambda malloc: nullcontext(),
+        runtime=SimpleNamespace(
+            runtimeGetVersion=lambda: 13_000,
+            driverGetVersion=lambda: 13_000,
+            getDeviceCount=lambda: 1,
+        ),
+    )
+    monkeypatch.setattr(worker_gpu, "imported_cupy", lambda: cupy)
+    gpu = worker_gpu.WorkerGpu(tmp_path)
+    with gpu.used(1) as cuda:
+        cuda.tables[b"a static table"] = object()
+    assert pool_story == [800]
+    with gpu.used(8) as cuda:
+        assert cuda.tables == {}
+    assert pool_story == [800, "free", 100]
+    for workers in (1, 8):  # others may be at it by now: it never grows again
+        with gpu.used(workers):
+            assert pool_story == [800, "free", 100]
+    gpu.close()
 
 
 class PlayedDriver:

@@ -53,9 +53,12 @@ final class RunPlans {
   def planFor(operator: Long): Option[BatchPlan] =
     synchronized(answered.filter(_ => offer.exists(_.operator == operator)))
 
-  /** The batch runs on this path; `sums` is what its workers have measured by the time it is asked. */
+  /**
+   * The batch runs on this path; `sums` is what its workers have measured by the time it is asked.
+   * A rule that is run again for a batch says so again: what it took before counts, too.
+   */
   def runs(batch: Long, path: String, plan: BatchPlan, sums: () => WorkerSums): Unit = synchronized {
-    taken(batch) = TakenPath(path, plan, sums)
+    taken(batch) = TakenPath(path, plan, sums, taken.get(batch).fold(0.0)(_.ruleMs))
     if (taken.size > Kept) taken -= taken.head._1
   }
 

@@ -175,6 +175,14 @@ class Cuda:
             self._functions[name] = self._kernels.get_function(name)
         return self._functions[name]
 
+    def limit_memory(self, memory_bytes: int) -> None:
+        """The pool grows no further than this from now on; what nothing uses is given back, static
+        tables with it. Between batches, when nothing else is left in the pool."""
+        self.free()
+        # The pool has a limit of each device apart, too.
+        with self._device:
+            self._pool.set_limit(size=memory_bytes)
+
     def free(self) -> None:
         self.tables.clear()
         # The pool has blocks of each device apart, and frees those of the current one.

@@ -30,12 +30,14 @@ class WorkerGpu:
         self._folder = folder
         self._cuda: Cuda | None = None
         self._slot: Slot | None = None
+        self._workers = self._memory_bytes = 0
         self._lost: DeviceRefused | None = None
 
     @contextmanager
     def used(self, workers: int) -> Iterator[Cuda]:
         """The GPU, of which so many workers may have one; DeviceRefused if it cannot be had, or is
-        lost or full while it is used."""
+        lost or full while it is used. This one's part of the memory is the smallest that it was
+        ever told of: queries that share a worker may differ in how many they let in."""
         if self._lost is not None:
             raise self._lost
         try:
@@ -56,12 +58,15 @@ class WorkerGpu:
             count = _device_count(cupy)
             ordinal, slot = self._free_device(cupy, count, workers)
             try:
-                memory_bytes = cupy.cuda.Device(ordinal).mem_info[1]
-                self._cuda = Cuda(cupy, ordinal, int(memory_bytes * MEMORY_SHARE) // workers)
+                self._memory_bytes = int(cupy.cuda.Device(ordinal).mem_info[1] * MEMORY_SHARE)
+                self._cuda = Cuda(cupy, ordinal, self._memory_bytes // workers)
             except BaseException:
                 slot.close()
                 raise
-            self._slot = slot
+            self._slot, self._workers = slot, workers
+        elif workers > self._workers:
+            self._cuda.limit_memory(self._memory_bytes // workers)
+            self._workers = workers
         return self._cuda
 
     def _free_device(self, cupy: Any, count: int, workers: int) -> tuple[int, Slot]:
