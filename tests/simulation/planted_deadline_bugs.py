@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from penstock.admission.book import QueryBook
+from penstock.admission.decide import decide
+from penstock.admission.decision import Decision, Wait
 from penstock.admission.estimate.ours import OurEstimator
 from penstock.admission.load import Load
+from penstock.admission.offer import Offer
 from penstock.fit.quantile import RecentValues
 from penstock.simulate.cores import Order, TaskSet
 from penstock.simulate.engine import Parts
@@ -50,6 +56,21 @@ class NoMargin(WatchedAdmission):
         book.ours = book.estimators["ours"] = MeanForHigh()
 
 
+class WaitsADeadlineTooLong(WatchedAdmission):
+    """Waits for the moment that would be right with a deadline more, unless it gives way."""
+
+    def __init__(self, cores: int, order: str) -> None:
+        super().__init__(cores, order, decided_late)
+
+
+def decided_late(book: QueryBook, offer: Offer, load: Load, now_ms: float) -> Decision:
+    decision = decide(book, offer, load, now_ms)
+    if isinstance(decision, Wait) and not decision.gives_way and offer.has_data:
+        until_ms = decision.until_ms + (book.deadline_ms or 0.0)
+        return msgspec.structs.replace(decision, until_ms=until_ms)
+    return decision
+
+
 def reversed_order(name: str) -> Order:
     """The latest deadline first."""
     right = order_named(name)
@@ -74,6 +95,9 @@ PLANTED = {
         Parts(admission=WaitingNotCounted), "misses its deadline", "crowded"
     ),
     "no margin": Planted(Parts(admission=NoMargin), "misses its deadline", "calm"),
+    "a deadline waited too long": Planted(
+        Parts(admission=WaitsADeadlineTooLong), "past its bound", "calm"
+    ),
     "order reversed": Planted(
         Parts(admission=WatchedAdmission, order=reversed_order), "misses", "at once"
     ),

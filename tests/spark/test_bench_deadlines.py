@@ -17,6 +17,7 @@ from penstock_lab.experiment.checks import Found, with_oracle
 from penstock_lab.experiment.joint_rig import JointRig
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.run import run
+from penstock_lab.experiment.together import BACKLOG_TICK_MS
 from penstock_lab.queries import Query
 from penstock_lab.suites import deadlines
 from penstock_lab.suites.deadlines import seats, shocks
@@ -35,7 +36,7 @@ SMALL = msgspec.structs.replace(
     spare_repeats=0,
     warm_up_s=2.0,
     first_warm_up_s=8.0,
-    shocks=("backlog",),
+    shocks=("burst", "backlog", "beside"),
     backlog_rows=5_000,
     burst_after_s=2.0,
     again_max=0,
@@ -66,6 +67,14 @@ def opened(plan: Plan, process: str, folder: Path) -> JointRig:
     return JointRig(system, folder, cores=plan.cores, check=checked, conf=conf, tells_commits=True)
 
 
+@pytest.fixture
+def short_shocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (seats, shocks):
+        monkeypatch.setattr(module, "BESIDE_S", (0.5, 1.0))
+    monkeypatch.setattr(shocks, "BURST_S", 1.0)
+
+
+@pytest.mark.usefixtures("short_shocks")
 def test_queries_with_deadlines_run_at_once_and_a_planted_wrong_answer_is_named(
     tmp_path: Path,
 ) -> None:
@@ -74,10 +83,14 @@ def test_queries_with_deadlines_run_at_once_and_a_planted_wrong_answer_is_named(
     runs = partial(deadlines.runs.runs, opening=opened)
     suite = dataclasses.replace(deadlines.SUITE, runs=runs)
     outlet = Outlet(Console(file=shown, width=160), file, picture)
-    assert not run(suite, SMALL, tmp_path, lambda _: None, outlet)
+    assert not run(suite, SMALL, tmp_path, lambda _: None, outlet), shown.getvalue()
     written = msgspec.json.decode(file.read_bytes())
-    *compared, backlog = written["runs"]
+    compared = [each for each in written["runs"] if each["kind"] == "compared"]
     assert [each["system"] for each in compared] == [*ADMITTED]
+    shocked = {each["kind"]: each for each in written["runs"] if each["kind"] != "compared"}
+    assert {kind: each["system"] for kind, each in shocked.items()} == dict.fromkeys(
+        SMALL.shocks, FIRST
+    )
     assert f"{WRONG}: 2 of" in shown.getvalue()
     assert written["figures"]["headline.answers_wrong"] == len(written["runs"])
     for each in compared:
@@ -90,8 +103,34 @@ def test_queries_with_deadlines_run_at_once_and_a_planted_wrong_answer_is_named(
                 assert_query_is_measured(written["figures"], name, each["system"], query_run)
     assert f"{WRONG}.2s.high.db-edf.p95_ms" not in written["figures"]
     assert "backlog.db-edf.back_s" not in written["figures"], "its answer was wrong"
-    assert sum(backlog["queries"][WRONG]["spans"]["rows"]) > SMALL.backlog_rows
+    assert set(shocked["burst"]["recoveries"]) == set(SMALL.queries)
+    assert set(shocked["beside"]["queries"]) == set(BESIDE)
+    assert_batches_double(shocked["backlog"]["queries"][WRONG]["spans"]["rows"])
+    profiled = {(times["mode"], times["query"]) for times in written["profile"]["batches"]}
+    assert profiled >= counted_in(compared)
+    assert "where batch time goes" in shown.getvalue()
     assert picture.stat().st_size > 1_000
+
+
+def assert_batches_double(rows: list[int]) -> None:
+    """A query that meets a backlog begins with a small batch, and the next has twice as much."""
+    first, second, *others = (count for count in rows if count)
+    # As many are sent in a second, in commits that are never divided.
+    commit_rows = SMALL.backlog_rows * BACKLOG_TICK_MS // 1_000
+    assert first <= 1_000
+    assert second <= 2 * first + commit_rows
+    assert first + second + sum(others) > SMALL.backlog_rows
+    assert others
+
+
+def counted_in(compared: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Mode and query of the runs that count and had rows in their measured seconds."""
+    return {
+        (each["system"], name)
+        for each in compared
+        for name, query_run in each["queries"].items()
+        if query_run["run"]["verdict"]["kind"] == "ok" and query_run["throughput"] is not None
+    }
 
 
 def assert_query_is_measured(
@@ -116,12 +155,10 @@ def assert_query_is_measured(
     assert any(columns["tasks_ms"][n] > 0 for n in with_rows)
 
 
+@pytest.mark.usefixtures("short_shocks")
 def test_modes_that_share_the_cores_run_beside_each_other_and_through_a_burst(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    for module in (seats, shocks):
-        monkeypatch.setattr(module, "BESIDE_S", (0.5, 1.0))
-    monkeypatch.setattr(shocks, "BURST_S", 1.0)
     with contextlib.ExitStack() as closing:
         taken = seats.Seats(SHORTEST, tmp_path, seats.rig, closing)
         beside = shocks.beside(SHORTEST, taken, "sb-fair", 200).measure()

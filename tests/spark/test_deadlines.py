@@ -20,6 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import Client
+from penstock.model.admission_answers import AdmissionDecision
 from support.servers.processes import ServerProcess, wait_until
 from support.spark.admitted_queries import batches, numbers, put_file, rows_in, started
 
@@ -27,6 +28,8 @@ Fresh = Callable[[str], str]
 FIXED = {"policy": "fixed", "interval": "1s"}
 CLOSEST_S = 0.9
 """A second, less what the clocks of Spark's progress leave out."""
+WITHHELD_MS = 750.0
+"""A quarter of 3 s: the rest is far more than a batch of a row needs, also on a busy machine."""
 
 
 def log_source(
@@ -124,9 +127,41 @@ def test_a_row_that_waits_is_visible_by_its_deadline_without_anybody_asking(
             latencies.append(time.monotonic() - begin)
         # The first batch of a session compiles; the others know what a batch costs.
         assert max(latencies[1:]) < 4.0, latencies
+        # They were held back for what their batches did not need; the first had waited for a query.
+        withheld_ms = [cut.oldest_age_ms for cut in cuts(client, str(query.id))[:-1]]
+        assert max(withheld_ms) > WITHHELD_MS, withheld_ms
         metrics = batches(query)[-1]["sources"][0]["metrics"]
         assert metrics["penstock.policy"] == "deadline"
         assert float(metrics["penstock.deadlineMs"]) == 3_000
+    finally:
+        query.stop()
+
+
+def cuts(client: Client, query: str) -> list[AdmissionDecision]:
+    """The cuts among the last decisions, newest first."""
+    return [decision for decision in client.explain(query).decisions if decision.is_cut]
+
+
+@pytest.mark.parametrize("policy", ["auto", "running-mean"])
+def test_a_policy_without_a_deadline_cuts_all_rows_in_batches_of_its_own(
+    spark: SparkSession, client: Client, fresh: Fresh, checkpoint: str, policy: str
+) -> None:
+    frame, add = log_source(spark, client, fresh("undated"), {"policy": policy})
+    query = started(frame, checkpoint, fresh("cut"))
+    try:
+        add(0)
+        wait_until("the first row is there", lambda: rows_in(spark, query.name) == [0])
+        for n in range(1, 20):
+            add(n)
+            time.sleep(0.05)
+        wait_until("all rows are there", lambda: rows_in(spark, query.name) == list(range(20)))
+        wait_until("a batch has ended", lambda: bool(batches(query)))
+        metrics = batches(query)[-1]["sources"][0]["metrics"]
+        assert metrics["penstock.policy"] == policy
+        made = cuts(client, str(query.id))
+        # It learns what a batch takes, and from then on says so at every cut.
+        assert 1 < len(made) < 20
+        assert made[0].predicted_ms is not None
     finally:
         query.stop()
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from penstock.admission.estimate.ours import FIRST_ROWS
 from penstock.errors import BadCall, TryAgain
 from penstock_lab.cli.bench import bench
 from penstock_lab.experiment.joint_rig import JointBench
@@ -314,6 +315,15 @@ def test_a_backlog_is_the_events_before_the_live_ones_in_the_same_event_time() -
     assert before[-1] == 80
     assert live[0] == 81
     assert before == sorted(before)
+
+
+def test_a_backlog_comes_in_commits_that_a_small_first_batch_can_be_made_of() -> None:
+    conditions = Together((MODES["db-edf"].part("lr_speed_30_1", 5.0),), 1_000, 0.0, 1.0)
+    for rows in (5_000, 200_000):
+        conditions = msgspec.structs.replace(conditions, backlog_rows=rows)
+        commits = [piece.rows.num_rows for piece in pieces(conditions.backlog({"reports": "r"}))]
+        assert sum(commits) == rows
+        assert max(commits) <= FIRST_ROWS / 2
 
 
 @pytest.mark.parametrize(

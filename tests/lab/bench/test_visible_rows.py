@@ -14,10 +14,12 @@ from penstock_lab.experiment.visible_rows import (
     Span,
     batch_maxima_ms,
     batch_rows,
+    busy_share,
     miss_ratio,
     recovery,
     spans,
     throughput,
+    under_way_ms,
     within,
 )
 from penstock_lab.workloads.seeded import STAMP
@@ -109,6 +111,27 @@ def test_throughput_is_rows_over_batch_time_and_batches_without_rows_cost_theirs
     each = [Span(0, 0.0, 500.0, 100), Span(1, 600.0, 1_100.0, 0)]
     assert throughput(each) == 100.0
     assert throughput(each[1:]) is None
+
+
+def test_time_in_which_batches_overlap_is_under_way_once() -> None:
+    #           0    100   200   300   400   500   600
+    # batch 0        [-----------]
+    # batch 1              [----------]               cut before batch 0 is visible
+    # batch 2              [-]                        within the other two
+    # batch 3                                [------]
+    each = [
+        Span(0, 100.0, 300.0, 10),
+        Span(1, 200.0, 400.0, 10),
+        Span(2, 200.0, 250.0, 0),
+        Span(3, 500.0, 600.0, 10),
+    ]
+    assert under_way_ms(each) == 400.0
+    assert busy_share(each, 0.0, 800.0) == pytest.approx(0.5)
+    assert busy_share(each, 250.0, 350.0) == 1.0, "never more than all of the time"
+    assert busy_share(each, 350.0, 550.0) == pytest.approx(0.5)
+    assert busy_share(each, 700.0, 800.0) == 0.0
+    assert busy_share([], 0.0, 800.0) is None
+    assert throughput(each) == pytest.approx(30 / 0.55), "each batch with its own time"
 
 
 def test_misses_are_the_share_of_rows_later_than_the_deadline() -> None:

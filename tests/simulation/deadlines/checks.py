@@ -43,7 +43,7 @@ class WatchedAdmission(Admission):
         decision = super().ask(query, rows, oldest_age_ms, is_first=is_first, now_ms=now_ms)
         if isinstance(decision, Wait) and oldest_age_ms is not None:
             book = self.book(query)
-            bound_ms = wait_bound_ms(book, oldest_age_ms, now_ms)
+            bound_ms = wait_bound_ms(book, decision, oldest_age_ms, now_ms)
             if decision.until_ms > bound_ms + ROUNDING_MS:
                 raise WaitTooLong(
                     f"{book.name} at {now_ms:.0f} ms waits until {decision.until_ms:.0f}, "
@@ -52,8 +52,9 @@ class WatchedAdmission(Admission):
         return decision
 
 
-def wait_bound_ms(book: QueryBook, oldest_age_ms: float, now_ms: float) -> float:
-    """The latest moment up to which a policy may hold rows back that wait."""
+def wait_bound_ms(book: QueryBook, wait: Wait, oldest_age_ms: float, now_ms: float) -> float:
+    """The latest moment up to which a policy may hold rows back that wait; one deadline later for
+    a wait that gives way to a more important query."""
     arrived_ms = now_ms - oldest_age_ms
     terms = book.terms
     match terms.policy:
@@ -69,8 +70,8 @@ def wait_bound_ms(book: QueryBook, oldest_age_ms: float, now_ms: float) -> float
         case PolicyName.ZSTREAM:
             return arrived_ms + (book.deadline_ms or 0.0)
         case PolicyName.DEADLINE | PolicyName.AUTO if book.deadline_ms is not None:
-            # Ours give way to a more important query, for one deadline more.
-            return arrived_ms + book.deadline_ms * (1 + GIVE_WAY_DEADLINES)
+            late_deadlines = GIVE_WAY_DEADLINES if wait.gives_way else 0.0
+            return arrived_ms + book.deadline_ms * (1 + late_deadlines)
         case _:
             usual_ms = max(book.ours.usual_ms(), 1.0)
             since_cut_ms = (book.last_cut_at_ms or 0.0) + USUAL_MAX * usual_ms

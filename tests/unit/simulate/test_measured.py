@@ -10,7 +10,7 @@ import pytest
 
 from penstock.admission.terms import PolicyName, Terms
 from penstock.errors import BadCall
-from penstock.simulate.compare import compare
+from penstock.simulate.compare import CLOSE, compare
 from penstock.simulate.engine import simulate
 from penstock.simulate.measured import (
     MeasuredBatch,
@@ -140,15 +140,18 @@ def test_a_run_that_the_model_made_itself_is_close_and_another_is_far_off() -> N
 
 
 @pytest.mark.parametrize(
-    ("file", "error_max"),
+    ("file", "error_max", "batch_error_max"),
     [
-        ("fifo_every_3_s.json", 0.15),
-        ("fair_back_to_back.json", 0.15),
-        # Its batches took half as long in the second half as in the first, which was fitted to.
-        ("edf_deadlines.json", 0.35),
+        ("fifo_every_3_s.json", 0.15, CLOSE),
+        ("fair_back_to_back.json", 0.15, CLOSE),
+        # Its batches took half as long in the second half as in the first, which was fitted to, so
+        # the median batch of one query is off by 0.72.
+        ("edf_deadlines.json", 0.35, 0.8),
     ],
 )
-def test_the_model_is_close_to_runs_that_spark_made(file: str, error_max: float) -> None:
+def test_the_model_is_close_to_runs_that_spark_made(
+    file: str, error_max: float, batch_error_max: float
+) -> None:
     """Three queries at once on two cores, measured by Spark's progress and its event log."""
     (run,) = read_measured(RUNS / file)
     comparison = compare(run)
@@ -157,4 +160,4 @@ def test_the_model_is_close_to_runs_that_spark_made(file: str, error_max: float)
         assert query.simulated.p50_ms == pytest.approx(query.measured.p50_ms, rel=error_max)
         assert query.simulated.p95_ms == pytest.approx(query.measured.p95_ms, rel=error_max)
         assert query.simulated.mean_ms == pytest.approx(query.measured.mean_ms, rel=error_max)
-    assert comparison.is_close is (run.order != "edf"), comparison.sentence
+        assert query.batch_error <= batch_error_max, comparison.sentence

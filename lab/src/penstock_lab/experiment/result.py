@@ -1,7 +1,7 @@
 """Result files that a stranger can read, and where a result goes: to people, a file, a picture.
 
-The file is `{"suite", "machine", "versions", "settings", "runs", "figures": {name: number}}`; the
-figures that sum a suite up are named `headline.…`.
+The file is `{"suite", "machine", "versions", "settings", "runs", "figures": {name: number}}`, with
+`"profile"` where a suite explains its figures; those that sum a suite up are named `headline.…`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock_lab.experiment.needs import is_installed, require_plot
 PACKAGES = ("penstock", "pyspark", "pyarrow", "numpy", "lmdb", "duckdb")
 
 
-class Result(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of a suite; a machine compares its `figures` by name."""
 
     suite: str
@@ -34,16 +34,21 @@ class Result(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
     runs: list[dict[str, Any]]
     figures: dict[str, float]
+    profile: dict[str, Any] | None = None
 
 
 def result(
-    suite: str, settings: dict[str, Any], runs: list[dict[str, Any]], figures: Sequence[Figure]
+    suite: str,
+    settings: dict[str, Any],
+    runs: list[dict[str, Any]],
+    figures: Sequence[Figure],
+    profile: dict[str, Any] | None = None,
 ) -> Result:
     """Refuses two figures of one name: the second would hide the first."""
     by_name = {figure.name: round(figure.value, 3) for figure in figures}
     if len(by_name) < len(figures):
         raise Bug(f"suite {suite} names a figure twice: {sorted(by_name)}", code="bug")
-    return Result(suite, machine(), versions(), settings, runs, by_name)
+    return Result(suite, machine(), versions(), settings, runs, by_name, profile)
 
 
 def machine() -> dict[str, Any]:

@@ -53,7 +53,8 @@ class Trial(Generic[P, R]):
         suite, plan, records = self.suite, self.plan, self.records
         figures = suite.figures(plan, records)
         runs = [suite.in_file(record) for record in records]
-        whole = result(suite.name, suite.settings(plan), runs, figures)
+        profile = None if suite.profile is None else suite.profile(plan, records)
+        whole = result(suite.name, suite.settings(plan), runs, figures, profile)
         if outlet.json_file is not None:
             write(whole, outlet.json_file)
         if suite.is_shown(plan, records):

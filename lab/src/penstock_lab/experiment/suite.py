@@ -42,6 +42,8 @@ class Suite(Generic[P, R]):
     """A record as it stands in the result file."""
     show: Show[P, R]
     draw: Draw[P, R] | None = None
+    profile: Callable[[P, Sequence[R]], dict[str, Any]] | None = None
+    """What explains the figures, over all records, for the result file; there it is `profile`."""
     require: Callable[[P], None] = lambda plan: None
     """Raises BadCall if something is missing that the plan needs."""
     minutes: Callable[[P], float] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
@@ -33,7 +34,10 @@ from penstock_lab.workloads.send import SenderReport
 Traffic: TypeAlias = Literal["constant", "normal", "burst"]
 GRAVEST_FIRST: tuple[Kind, ...] = ("wrong", "failed", "stalled", "void: late generator", "ok")
 BACKLOG_S = 1.0
-"""How long the rows of a backlog take to be sent, if the server can take them so fast."""
+"""The rows of a backlog take as many seconds to be sent, or more where they are many."""
+BACKLOG_TICK_MS = 5
+BACKLOG_COMMIT_ROWS = 500
+"""The most rows in a commit of a backlog: none is ever divided, and first batches are small."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -120,14 +124,16 @@ class Together(msgspec.Struct, frozen=True):
 
     def backlog(self, streams: dict[str, str]) -> Load:
         """The rows that are there before: the events before the others, in the same event time."""
-        rate = round(self.backlog_rows / BACKLOG_S)
+        full_s = self.backlog_rows / BACKLOG_COMMIT_ROWS * BACKLOG_TICK_MS / 1000
+        seconds = max(BACKLOG_S, float(math.ceil(full_s)))
+        rate = round(self.backlog_rows / seconds)
         return Load(
             self.query_set.workload,
             streams,
             rate,
-            BACKLOG_S,
+            seconds,
             seed=self.seed,
-            tick_ms=self.tick_ms,
+            tick_ms=BACKLOG_TICK_MS,
             event_speed=self.event_speed * rate / self.rate,
             options=self.generator,
         )

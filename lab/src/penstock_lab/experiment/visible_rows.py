@@ -6,6 +6,7 @@ anything for it: a window that closes later has taken the row all the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -133,16 +134,38 @@ def within(every: Sequence[Span], from_ms: float, until_ms: float) -> list[Span]
     return [span for span in every if from_ms <= span.cut_ms < until_ms]
 
 
+def under_way_ms(every: Sequence[Span]) -> float:
+    """The time in which at least one of the batches was between its cut and its marker.
+
+    Where commits are asynchronous a batch is cut before the one before it is visible: that time is
+    in both batches, and counts once here.
+    """
+    total_ms, until_ms = 0.0, -math.inf
+    for span in sorted(every, key=lambda span: span.cut_ms):
+        total_ms += max(span.visible_ms - max(span.cut_ms, until_ms), 0.0)
+        until_ms = max(until_ms, span.visible_ms)
+    return total_ms
+
+
 def busy_share(every: Sequence[Span], from_ms: float, until_ms: float) -> float | None:
-    """The share of a stretch in which a batch was under way, between its cut and its marker."""
+    """The share of a stretch in which a batch was under way, at most all of it."""
     if until_ms <= from_ms or not every:
         return None
-    inside = (min(span.visible_ms, until_ms) - max(span.cut_ms, from_ms) for span in every)
-    return sum(ms for ms in inside if ms > 0) / (until_ms - from_ms)
+    inside = [
+        msgspec.structs.replace(
+            span, cut_ms=max(span.cut_ms, from_ms), visible_ms=min(span.visible_ms, until_ms)
+        )
+        for span in every
+        if span.cut_ms < until_ms and span.visible_ms > from_ms
+    ]
+    return under_way_ms(inside) / (until_ms - from_ms)
 
 
 def throughput(every: Sequence[Span]) -> float | None:
-    """Rows per second of batch time; batches without rows cost theirs. None without any row."""
+    """Rows per second of batch time; batches without rows cost theirs. None without any row.
+
+    Batch time is that of every batch: where batches overlap, theirs counts in each of them.
+    """
     rows, took_ms = sum(span.rows for span in every), sum(span.took_ms for span in every)
     return rows / took_ms * MS_IN_S if rows and took_ms else None
 

@@ -24,6 +24,8 @@ from penstock_lab.experiment.table import (
 )
 from penstock_lab.suites.deadlines.cells import BURST_S, SHOCKS, Cell, Plan
 from penstock_lab.suites.deadlines.figures import UNASKED
+from penstock_lab.suites.deadlines.profile import profile
+from penstock_lab.suites.deadlines.profile_tables import show_profile
 from penstock_lab.suites.deadlines.rates import rate_reasons
 from penstock_lab.suites.deadlines.record import Record
 from penstock_lab.suites.deadlines.shock_figures import NOT_BACK
@@ -68,11 +70,13 @@ LEGEND = (
 def show(
     console: Console, plan: Plan, records: Sequence[Record], figures: Sequence[Figure]
 ) -> None:
-    """Latencies of every query and mode, rates that hold, shocks, the headline, what is left."""
+    """Latencies of every query and mode, where batch time goes, rates that hold, shocks, the
+    headline, what is left."""
     compared = singles(plan, [record for record in records if record.kind == "compared"])
     title, first = f"deadlines: {plan.repeats} repeats", "query and mode"
     console.print(systems_table(title, first, COLUMNS, plan.modes, compared, figures, heads))
     show_legend(console, LEGEND)
+    show_profile(console, profile(plan, records))
     for figure in figures:
         if figure.name.endswith(".sustained_per_s"):
             console.print(figure_line(figure), soft_wrap=True)
