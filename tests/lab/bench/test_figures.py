@@ -101,7 +101,7 @@ def test_the_least_ratio_says_whose_it_is_and_in_how_many_repeats_it_misses() ->
     least = next(
         figure for figure in figures(runs) if figure.name == "headline.ratio_p99_vs_tuned_min"
     )
-    assert least.meaning.endswith("Q1")
+    assert ": Q1; state of what is visible: tuned in" in least.meaning
     assert least.repeats == (1.4, 1.6, 1.4)
     assert verdict(least).plain == "missed in 2 of 3"
 
