@@ -159,6 +159,7 @@ def test_the_table_shows_ratio_spread_and_what_does_not_count() -> None:
     assert "3/4" in text
     assert "does not count: Q1 on penstock, repeat 3: stalled: why not" in text
     assert "not run: Q18 on tuned-files: q18 updates rows" in text
+    assert "lost of what was visible, by a loss of" in text
 
 
 @pytest.mark.parametrize("suite", QUERY_SETS)

@@ -61,11 +61,11 @@ def test_floor_takes_as_long_as_its_repeats_queries_and_mechanisms() -> None:
     filling = floor_minutes(msgspec.structs.replace(once, repeats=0))
     three = floor_plan(quick=True)
     assert floor_minutes(three) - filling == pytest.approx(3 * (floor_minutes(once) - filling))
-    one, two = (
+    without_one, without_two = (
         floor_minutes(floor_plan(quick=True, queries=("lr_join",), without=without))
         for without in (("panes",), ("panes", "switches"))
     )
-    assert one < two < 2 * one
+    assert without_one < without_two < 2 * without_one
     assert floor_minutes(floor_plan(quick=True, queries=("floor", "lr_join"))) > floor_minutes(
         three
     )

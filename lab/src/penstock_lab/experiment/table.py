@@ -98,7 +98,7 @@ def losses_table(systems: Sequence[str]) -> Table:
 
 
 def show_losses(console: Console, systems: Sequence[str]) -> None:
-    """What survives which loss, for the ratios above it, and what is meant by each."""
+    """Losses of each system, for the ratios above, and what is meant by them."""
     console.print(losses_table(systems))
     show_legend(console, LOSSES_MEANING)
 

@@ -15,7 +15,7 @@ LOG_S, FILL_MB_PER_S, FETCH_S = 12.0, 60.0, 15.0
 
 
 def minutes_of(size: Size) -> float:
-    """Minutes it takes, about."""
+    """Minutes of a run, about, where nothing fails."""
     total_s = 0.0
     if size.has_floor:
         batches = size.warm_up + size.batches
