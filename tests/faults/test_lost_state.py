@@ -21,8 +21,7 @@ from penstock.errors import BadCall
 from penstock.log.store.layout import TABLES, lsn_key
 from penstock.model.ids import Lsn
 from support.servers.processes import DriverProcess, ServerProcess, wait_until
-from support.spark.driver_job import PAIRED
-from support.spark.exactly_once import EVENTS, Feeder, check
+from support.spark.exactly_once import EVENTS, PAIRED, Feeder, check
 from support.spark.kill_driver import (
     START_S,
     finish,

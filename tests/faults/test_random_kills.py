@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from pathlib import Path
@@ -19,7 +20,8 @@ from support.spark.mechanisms_off import EARLY_ANSWERS, PLAIN_BATCHES
 
 SEED = 20261115
 KILLS = 10
-QUERIES = ["totals", "copies", "windows"]
+QUERIES = ["totals", "copies", "windows", "pairs"]
+JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 KEY = "spark.penstock.prefetch"
 # A cache with no room for all keys: in every batch there is something to fetch.
 SMALL_CACHE = {f"{KEY}.cache.bytes": "2000", f"{KEY}.hot.threshold": "255"}
@@ -58,7 +60,15 @@ def test_ten_kills_at_random_moments_under_load(server: ServerProcess, tmp_path:
         feeder.stop()
     assert finish(server, folder, rows_per_batch=100_000, queries=QUERIES) == ids
     assert check(client, ids, is_at_rest=True) == dict.fromkeys(QUERIES, feeder.sent)
+    assert join_formats(folder / "checkpoints" / "pairs") == {"3"}
     assert all(client.query(q).instance == KILLS + 1 for q in ids.values())
+
+
+def join_formats(checkpoint: Path) -> set[str]:
+    """Formats of a join's state that the batches in the checkpoint location were made with."""
+    offsets = [log for log in (checkpoint / "offsets").iterdir() if log.name.isdigit()]
+    metadata = [json.loads(log.read_text().splitlines()[1]) for log in offsets]
+    return {each["conf"].get(JOIN_FORMAT, "none") for each in metadata}
 
 
 def wait_for_hints(driver: DriverProcess) -> None:

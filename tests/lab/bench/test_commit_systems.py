@@ -1,4 +1,4 @@
-"""Compared systems differ in what is named and in nothing else; and what each of them survives."""
+"""Compared systems differ in what is named and in nothing else."""
 
 from __future__ import annotations
 
@@ -25,10 +25,8 @@ from penstock_lab.experiment.systems import (
 )
 from penstock_lab.suites.commit.ablation import CHAINS, DIFFERENCES, Difference, words_of
 from penstock_lab.suites.commit.cells import SYSTEMS as COMPARED
-from penstock_lab.suites.commit.losses import LOSSES, LOST, STATE, beside
 from penstock_lab.suites.commit.runs import conf_of
 
-DOC = Path(__file__).parents[3] / "docs" / "bench" / "commit.md"
 WITHOUT_CHANGELOG = {"default", "zstream"}
 ON_LOG = [each for each in DIFFERENCES if SYSTEMS[each.system].rows == "log"]
 """Those whose sessions are made by us."""
@@ -116,19 +114,3 @@ def test_the_chains_are_made_of_neighbours() -> None:
     assert words_of("tuned", "tuned+files") == "no process for every rename on a local disk"
     assert "; state files copied" in words_of("tuned", "asyncckpt")
     assert words_of("tuned-files", "plug-in").startswith("the jar: no process for every rename")
-
-
-def test_every_system_says_what_it_loses_and_where_its_state_is() -> None:
-    assert set(COMPARED) == set(LOST) == set(STATE)
-    assert {len(lost) for lost in LOST.values()} == {len(LOSSES)}
-    assert beside("tuned", "full").endswith(
-        "tuned in the checkpoint location, full in the log, one copy"
-    )
-
-
-def test_the_page_has_the_same_losses() -> None:
-    lines = DOC.read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "|" in line]
-    for system, lost in LOST.items():
-        its_rows = [row for row in rows if row[1:] == list(lost) and f"`{system}`" in row[0]]
-        assert len(its_rows) == 1, system

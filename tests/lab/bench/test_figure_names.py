@@ -359,8 +359,7 @@ def test_names_of_answers() -> None:
 def test_names_of_recovery() -> None:
     killed = {"driver.cold", "driver.warm", "server"}
     assert recovery_names() == {
-        *joined(("spark", "penstock"), {*killed, "executor"}, ("ms",)),
-        *joined(("penstock-log",), killed, ("ms",)),
+        *joined(("spark", "penstock", "penstock-log"), {*killed, "executor"}, ("ms",)),
         *joined(("spark-archive", "penstock-bare"), {"driver.cold", "driver.warm"}, ("ms",)),
         *joined(("driver", "executor", "server"), ("ms_p50",)),
         "headline.vs_spark",

@@ -101,7 +101,7 @@ def test_the_least_ratio_says_whose_it_is_and_in_how_many_repeats_it_misses() ->
     least = next(
         figure for figure in figures(runs) if figure.name == "headline.ratio_p99_vs_tuned_min"
     )
-    assert least.meaning.endswith("Q1")
+    assert ": Q1; state of what is visible: tuned in" in least.meaning
     assert least.repeats == (1.4, 1.6, 1.4)
     assert verdict(least).plain == "missed in 2 of 3"
 
@@ -159,6 +159,7 @@ def test_the_table_shows_ratio_spread_and_what_does_not_count() -> None:
     assert "3/4" in text
     assert "does not count: Q1 on penstock, repeat 3: stalled: why not" in text
     assert "not run: Q18 on tuned-files: q18 updates rows" in text
+    assert "lost of what was visible, by a loss of" in text
 
 
 @pytest.mark.parametrize("suite", QUERY_SETS)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from penstock.errors import BadCall, Bug, TryAgain
+from penstock.settings import plugin
 from penstock.settings.plugin import BATCH_SWITCHES
 from penstock.settings.switches import SWITCHES, switches_for
+from penstock.spark import jvm, session
 from penstock.spark.spark_conf import makes_switches
 from penstock_lab.cli.bench import bench
 from penstock_lab.experiment import worker
@@ -20,19 +24,38 @@ from penstock_lab.experiment.phases import Batch
 from penstock_lab.experiment.run import Trial
 from penstock_lab.experiment.systems import PROVIDER, TUNED
 from penstock_lab.experiment.worker import Job, ask
-from penstock_lab.measure import log_floor, micro_batches
+from penstock_lab.measure import ablated_batches, log_floor, micro_batches
 from penstock_lab.measure.mechanisms import (
+    CHANGED,
     MECHANISMS,
     OF_A_QUERY,
     OFF_BY_DEFAULT,
     query_conf_of,
     session_conf_of,
+    sessions_of,
 )
 from penstock_lab.suites import floor
 from penstock_lab.suites.floor.cells import FULL, QUERIES, Size, plan_of
 from penstock_lab.suites.floor.figures import figures, phases
 from support.bench_records import ablated_run, floor_runs
 from support.sources import ROOT
+
+ENVIRONMENT = ("PENSTOCK_URL", "PENSTOCK_TOKEN", "PENSTOCK_CA", "PYSPARK_SUBMIT_ARGS")
+SET_BY = {
+    "hadoopConf": {"spark.penstock.batch.hadoopConf": "spark"},
+    "switches": {"spark.penstock.batch.switches": "false"},
+    "watermark": {"spark.penstock.batch.watermark": "spark"},
+    "eviction": {"spark.penstock.eviction": "spark"},
+    "panes": {"spark.penstock.windows": "spark"},
+    "inline": {"spark.penstock.inline.bytes": "0"},
+    "commit": {
+        "spark.penstock.commit.mode": "sync",
+        "spark.penstock.checkpoint.localFiles": "direct",
+    },
+    "localFiles": {"spark.penstock.checkpoint.localFiles": "spark"},
+    "earlyAnswers": {"spark.penstock.commit.earlyAnswers": "true"},
+}
+"""Of each mechanism, the settings of the plug-in that a run without it, or with it, has."""
 
 
 def test_what_is_added_is_compared_within_each_repeat() -> None:
@@ -169,6 +192,44 @@ def test_without_commits_behind_the_query_the_files_are_still_ours() -> None:
 
 def test_state_is_kept_by_all_systems_as_tuned_spark_keeps_it() -> None:
     assert TUNED.items() <= {**micro_batches.CONF, **PROVIDER}.items()
+
+
+def composed(variant: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Settings that the query of such a run has in its session, as that is made for its process."""
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
+    monkeypatch.setenv("PYSPARK_PYTHON", "python-of-the-test")
+    monkeypatch.setattr(jvm, "is_running", lambda: False)
+    monkeypatch.setattr(session, "find_jar", lambda: SimpleNamespace(path="plug-in.jar"))
+    # One that a query can differ in shares the process of the run with all at their default.
+    changed = (variant,) if variant in CHANGED else ()
+    (first, *_) = next(names for names in sessions_of(changed) if variant in names)
+    options = ablated_batches.Options("lr_join", (first,), warm_up=1, batches=1)
+    builder: SparkSession.Builder = SparkSession.builder.master(micro_batches.MASTER)
+    for key, value in ablated_batches.session_conf(options).items():
+        builder.config(key, value)
+    session._attach(builder, {}, is_session=True)
+    made = {key: str(value) for key, value in builder._options.items()}
+    return {**made, **query_conf_of(variant)}
+
+
+@pytest.mark.parametrize("name", [*MECHANISMS, *OFF_BY_DEFAULT])
+def test_a_run_that_differs_in_a_mechanism_has_its_settings_and_no_others(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, less = (composed(variant, tmp_path, monkeypatch) for variant in ("penstock", name))
+    differing = {key for key in {*whole, *less} if whole.get(key) != less.get(key)}
+    changes = SET_BY[name]
+    assert {key: less[key] for key in changes} == changes
+    defaults = {setting.name: setting.default for setting in plugin.SESSION_SETTINGS}
+    assert changes.keys() <= defaults.keys()
+    (of_mechanism, *_) = changes
+    assert whole.get(of_mechanism, defaults[of_mechanism]) != less[of_mechanism]
+    # Heap, collector and sockets of Python workers are those of every system.
+    of_session = {switch.name for switch in SWITCHES} & set(whole) - set(micro_batches.CONF)
+    assert of_session > OF_A_QUERY
+    assert differing == {*changes, *(of_session if name == "switches" else ())}
 
 
 def test_what_a_mechanism_gives_is_taken_within_each_repeat() -> None:

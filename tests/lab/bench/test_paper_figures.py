@@ -76,6 +76,32 @@ def test_a_ratio_is_the_worst_of_the_others_over_ours_within_a_repeat() -> None:
     assert (headline.value, headline.repeats) == (10.0, (10.0, 20.0, 9.0))
 
 
+def test_a_query_whose_store_could_not_be_made_says_so_and_is_in_no_headline() -> None:
+    join = Cell(LR2, 1_800)
+    calibration = batch_record(HEAVY, "default", 900.0, kind="calibration")
+    records: list[Record] = [
+        msgspec.structs.replace(calibration, snapshot_bytes=[]),
+        batch_record(HEAVY, "default", 9_000.0),
+        batch_record(HEAVY, "full", 300.0),
+        batch_record(join, "default", 900.0, kind="calibration"),
+        batch_record(join, "default", 2_000.0),
+        batch_record(join, "full", 1_000.0),
+    ]
+    named = by_name(records)
+    words = "no run told the checkpoints of CM1, so it is on remote20"
+    assert named["CM1@2500.batch_p99_ratio"].value == 30.0
+    assert words in named["CM1@2500.batch_p99_ratio"].meaning
+    assert "remote20" not in named["LR2.batch_p99_ratio"].meaning
+    assert named["headline.batch_p99_ratio_max"].value == 2.0
+    assert named["headline.throughput_ratio_max"].value == pytest.approx(2.0)
+    out = io.StringIO()
+    show(Console(file=out, width=200), PLAN, records, figures(PLAN, records))
+    assert f"in no headline: {words}" in out.getvalue()
+    alone = by_name(records[:3])
+    assert not {"headline.batch_p99_ratio_max", "headline.throughput_ratio_max"} & set(alone)
+    assert "CM1.store.ms_per_operation" not in alone
+
+
 def test_throughput_is_the_bytes_of_a_batch_over_its_time() -> None:
     records = [batch_record(HEAVY, "default", 3_000.0), batch_record(HEAVY, "full", 300.0)]
     named = by_name(records)

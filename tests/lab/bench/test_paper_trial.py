@@ -18,6 +18,7 @@ from penstock_lab.experiment.plan import Conditions, WarmUp
 from penstock_lab.experiment.record import Noted
 from penstock_lab.experiment.rig import Bench
 from penstock_lab.suites.paper import batch_runs
+from penstock_lab.suites.paper.batch_figures import uncalibrated_queries
 from penstock_lab.suites.paper.batch_runs import Record
 from penstock_lab.suites.paper.cells import CM1, LR2, Batches, Search
 from penstock_lab.suites.paper.plans import plan_of
@@ -47,6 +48,7 @@ class Fake:
     def __init__(self, name: str, asked: list[tuple[str, Conditions]]) -> None:
         self.name, self.asked = name, asked
         self.is_drained = True
+        self.snapshot_bytes = [80_000] * 6
 
     def run(self, conditions: Conditions) -> Noted:
         self.asked.append((self.name, conditions))
@@ -66,7 +68,7 @@ class Fake:
             is_drained=self.is_drained,
             batches=batches,
             rows_checked=1,
-            snapshot_bytes=[80_000] * 6,
+            snapshot_bytes=self.snapshot_bytes,
             warm_up_batches=4 if conditions.warm_up_batches else None,
         )
 
@@ -182,6 +184,32 @@ def test_a_quick_run_has_the_conditions_of_the_papers_and_is_short() -> None:
     assert full.graphs.protocols.measure_s == 180
     assert full.left_out == ()
     assert full.steps > plan.steps > 0
+
+
+def test_a_store_that_no_run_told_leaves_a_query_where_it_was_measured() -> None:
+    fakes, asked = fakes_of("default", "full")
+    fakes["default"].snapshot_bytes = []
+    records, opened = executed(msgspec.structs.replace(PLAN, queries=(CM1,), repeats=1), fakes)
+    assert {tuple(conf) for _, conf in opened} == {()}
+    assert {conditions.store for _, conditions in asked if conditions.every_s} == {"remote20"}
+    calibrations = [record for record in records if record.kind == "calibration"]
+    assert uncalibrated_queries(PLAN, calibrations) == (CM1,)
+
+
+def test_task_graphs_are_measured_for_the_seconds_that_are_asked_for() -> None:
+    usual, longer = plan_of(quick=True), plan_of(quick=True, seconds=180.0)
+    assert usual.graphs is not None
+    assert longer.graphs is not None
+    assert usual.graphs.protocols.measure_s == 12
+    assert longer.graphs.protocols.measure_s == 180
+    assert longer.graphs.protocols.intervals_ms == (10,)
+    runs = longer.graphs.protocols.steps
+    assert longer.minutes - usual.minutes == pytest.approx(runs * (180 - 12) / 60)
+    assert "here 12 s" in " ".join(usual.left_out)
+    assert "of 180 s" not in " ".join(longer.left_out)
+    full = plan_of(seconds=60.0).graphs
+    assert full is not None
+    assert full.protocols.measure_s == 60
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,25 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
+from penstock_lab.cli.bench import bench
 from penstock_lab.experiment.filled import FilledState
 from penstock_lab.experiment.filled_room import FilledRoom
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.run import run
 from penstock_lab.experiment.suite import Suite
-from penstock_lab.measure.recoveries import EXECUTOR, Recovered, RecoverySystem
+from penstock_lab.measure.recoveries import DRIVER_COLD, EXECUTOR, Recovered, RecoverySystem
 from penstock_lab.suites import recovery
 from penstock_lab.suites.recovery.cells import (
+    ARCHIVE_S,
+    AROUND_S,
     BARE,
+    FILL_S,
     IN_LOG,
+    KILLS,
     OURS,
     SPARK,
     SPARK_ARCHIVE,
@@ -88,7 +95,7 @@ def reported(suite: Suite[Plan, Recovered], folder: Path) -> tuple[bool, dict[st
 def test_systems_take_turns_and_the_cluster_comes_last_in_a_repeat(tmp_path: Path) -> None:
     order: list[str] = []
     reported(suite_with(order), tmp_path)
-    assert order[:8] == [
+    assert order[:9] == [
         "archive",
         "0 spark driver.cold",
         "0 spark-archive driver.cold",
@@ -97,9 +104,10 @@ def test_systems_take_turns_and_the_cluster_comes_last_in_a_repeat(tmp_path: Pat
         "0 penstock-bare driver.cold",
         "0 spark executor",
         "0 penstock executor",
+        "0 penstock-log executor",
     ]
-    assert order[8] == "1 spark-archive driver.cold", "who goes first changes"
-    assert len(order) == 1 + 7 * PLAN.repeats
+    assert order[9] == "1 spark-archive driver.cold", "who goes first changes"
+    assert len(order) == 1 + 8 * PLAN.repeats
 
 
 def test_figures_have_the_names_that_scripts_read(tmp_path: Path) -> None:
@@ -112,7 +120,8 @@ def test_figures_have_the_names_that_scripts_read(tmp_path: Path) -> None:
     assert figures["penstock-log.driver.warm.ms"] == 7_001
     assert figures["headline.archive_gives"] == round(8_001 / 6_001, 3)
     assert "penstock-bare.server.ms" not in figures, "it starts as ours does"
-    assert "penstock-log.executor.ms" not in figures
+    assert figures["penstock-log.executor.ms"] == 7_001
+    assert "penstock-bare.executor.ms" not in figures
     assert "headline.vs_spark" in shown
 
 
@@ -148,9 +157,29 @@ def test_who_has_an_archive_and_who_has_not_differ_in_nothing_else() -> None:
         assert PLAN.fill_of(bare) == PLAN.fill_of(given)
 
 
-def test_executors_are_killed_with_snapshots_in_the_log_too_in_full() -> None:
-    assert PLAN.clustered == (SPARK, OURS)
-    assert plan_of().clustered == (SPARK, OURS, IN_LOG)
+def test_executors_are_killed_with_snapshots_in_the_log_too() -> None:
+    for plan in (PLAN, plan_of()):
+        assert plan.clustered == (SPARK, OURS, IN_LOG)
+
+
+def test_the_estimate_has_the_kills_that_are_made_and_no_others() -> None:
+    parts = [plan_of(quick=True, kills=(kill,)) for kill in KILLS]
+    whole = plan_of(quick=True)
+    # Each begins with an archive and filled states; each run starts drivers and checks rows.
+    begin = (ARCHIVE_S + len(whole.filled) * FILL_S) / 60
+    around = whole.repeats * AROUND_S / 60
+    starts = sum(plan.local_runs for plan in parts) - whole.local_runs
+    together = sum(plan.minutes for plan in parts) - (len(parts) - 1) * begin - starts * around
+    assert together == pytest.approx(whole.minutes)
+    cold = plan_of(quick=True, kills=(DRIVER_COLD,))
+    assert cold.minutes < whole.minutes / 2
+
+
+def test_repeats_are_as_many_as_asked_for_or_those_of_the_size() -> None:
+    assert (plan_of(quick=True).repeats, plan_of().repeats) == (3, 10)
+    assert plan_of(quick=True, repeats=1).repeats == 1
+    assert plan_of(repeats=2).minutes < plan_of().minutes
+    assert "--repeats" in CliRunner().invoke(bench, ["recovery", "--help"]).output
 
 
 def test_a_kill_alone_can_be_asked_for() -> None:

@@ -26,11 +26,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import penstock
 from penstock_lab.experiment.running_query import last_batch
-from support.spark.exactly_once import SLIDE_MS, START_MS, STEP_MS
+from support.spark.exactly_once import PAIRED, SLIDE_MS, START_MS, STEP_MS
 from support.spark.session_settings import session_settings
 from support.spark.three_queries.job import windows
-
-PAIRED = 5_000
 
 
 def main(job: dict[str, Any]) -> int:

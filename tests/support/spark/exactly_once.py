@@ -15,6 +15,8 @@ from support.spark.three_queries.expected import Row, windows_closed_by
 EVENTS = "n bigint, key bigint, value bigint"
 KEYS = 50
 TWINS = ("lefts", "rights")
+PAIRED = 5_000
+"""So far apart are the numbers of two events that are joined."""
 START_MS = 1_800_000_000_000
 STEP_MS = 5
 """Event time between two rows: what Feeder appends at once lies within the watermark's delay."""
@@ -88,6 +90,11 @@ def _prefix(client: Client, query: str) -> tuple[pa.Table, int] | None:
     return client.read("events", 0, position), last.lsn
 
 
+def shown_by(client: Client, stream: str, lsn: int) -> pa.Table:
+    """Rows that are visible at a marker; a stream may end before it, of batches without rows."""
+    return client.read(stream, 0, min(lsn, client.position(stream)))
+
+
 def check_totals(client: Client, query: str, stream: str = "totals") -> int:
     got = _prefix(client, query)
     if got is None:
@@ -142,6 +149,27 @@ def check_twins(client: Client, query: str) -> int:
     return total
 
 
+def check_pairs(client: Client, query: str) -> int:
+    """Every event that was read is there once with the one `PAIRED` numbers before it."""
+    got = _prefix(client, query)
+    if got is None:
+        return 0
+    prefix, lsn = got
+    shown = shown_by(client, "pairs", lsn)
+    with duckdb.connect() as db:
+        db.register("prefix", prefix)
+        db.register("shown", shown)
+        visible = "select n, value, m, before from shown"
+        paired = f"""
+            select later.n, later.value, earlier.n as m, earlier.value as before
+            from prefix as later join prefix as earlier on later.n = earlier.n + {PAIRED}"""
+        twice = db.execute(f"{visible} group by all having count(*) > 1 limit 5").fetchall()
+        lost = db.execute(f"{paired} except {visible}").fetchall()
+        made_up = db.execute(f"{visible} except {paired}").fetchall()
+    assert (twice, lost[:5], made_up[:5]) == ([], [], [])
+    return int(prefix.num_rows)
+
+
 def check_windows(client: Client, query: str, *, is_at_rest: bool = False) -> int:
     """Each window is there once, with what it has; all are that the watermark of the batch before
     the last has closed, and none that no batch's has. At rest all are there that the watermark of
@@ -152,9 +180,8 @@ def check_windows(client: Client, query: str, *, is_at_rest: bool = False) -> in
         return 0
     positions = [0, 0, *(marker.positions["events"] for marker in markers)]
     before, closing, last = (timed(client.read("events", 0, at)) for at in positions[-3:])
-    # Before a batch has closed any, the stream ends before the marker.
-    end = min(markers[-1].lsn, client.position("windows"))
-    got = client.read("windows", 0, end).select(["ends", "key", "rows", "total"])
+    shown = shown_by(client, "windows", markers[-1].lsn)
+    got = shown.select(["ends", "key", "rows", "total"])
     visible: list[Row] = [tuple(row.values()) for row in got.to_pylist()]
     assert len(set(visible)) == len(visible)
     closed = [set(windows_closed_by(seen, last, SLIDE_MS)) for seen in (before, closing)]
@@ -227,4 +254,4 @@ class TwinsReader:
         self.rows += len(left)
 
 
-_CHECKS = {"copies": check_copies, "twins": check_twins}
+_CHECKS = {"copies": check_copies, "twins": check_twins, "pairs": check_pairs}

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from penstock_lab.experiment.losses import beside
 from penstock_lab.experiment.record import Measured, Run
 from penstock_lab.percentiles import median, percentile
 from penstock_lab.workloads.sending import LAG_MS_P99_MAX
@@ -159,7 +160,7 @@ def ratio_over_pairs(
         return []
     pairs = [math.log(high / low) for high in theirs.values() for low in ours.values()]
     repeats = tuple(theirs[repeat] / ours[repeat] for repeat in theirs if repeat in ours)
-    sentence = f"p99 of {above} over that of {below}; above 1 is ahead"
+    sentence = f"p99 of {above} over that of {below}; above 1 is ahead; {beside(above, below)}"
     # Of an even number the middle two count alike, whichever system is above the line.
     return [Figure(name, "x", sentence, math.exp(statistics.median(pairs)), repeats)]
 

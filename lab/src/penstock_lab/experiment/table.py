@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock_lab.experiment.figures import Figure, ordered
+from penstock_lab.experiment.losses import LOSSES, LOST
+from penstock_lab.experiment.losses import MEANING as LOSSES_MEANING
 from penstock_lab.experiment.record import Measured
 
 Figures: TypeAlias = Mapping[str, Figure]
@@ -81,6 +83,24 @@ def show_summary(
 def show_legend(console: Console, words: str) -> None:
     console.print(Text(words, "dim"), soft_wrap=True)
     console.print()
+
+
+def losses_table(systems: Sequence[str]) -> Table:
+    """Losses of visible results, by what fails; systems that lose the same share a row."""
+    table = bare_table("lost of what was visible, by a loss of")
+    table.add_column("system")
+    for loss in LOSSES:
+        table.add_column(loss)
+    for lost in ordered(LOST[system] for system in systems):
+        same = [system for system in systems if LOST[system] == lost]
+        table.add_row(", ".join(same), *lost)
+    return table
+
+
+def show_losses(console: Console, systems: Sequence[str]) -> None:
+    """Losses of each system, for the ratios above, and what is meant by them."""
+    console.print(losses_table(systems))
+    show_legend(console, LOSSES_MEANING)
 
 
 def show_left_out(console: Console, sentences: Sequence[str]) -> None:

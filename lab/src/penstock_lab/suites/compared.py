@@ -28,6 +28,8 @@ from penstock_lab.experiment.figures import (
     sender_lag,
     verdict_counts,
 )
+from penstock_lab.experiment.losses import beside
+from penstock_lab.experiment.minutes import minutes_of
 from penstock_lab.experiment.needs import require_campaigns, require_port, require_queries
 from penstock_lab.experiment.plan import LOCAL, Plan, WarmUp, plan_of
 from penstock_lab.experiment.plot import over_time, picture, spread
@@ -39,6 +41,7 @@ from penstock_lab.experiment.table import (
     Column,
     ranged,
     show_legend,
+    show_losses,
     show_not_counted,
     show_short_warm_ups,
     show_summary,
@@ -165,12 +168,10 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
     for rival, of_queries in ratios.items():
         if of_queries:
             least = min(of_queries, key=lambda figure: figure.value)
-            doc = f"least of the ratios to {rival}: {least.name.split('.')[0]}"
-            goal = (
-                Goal("at least", RATIOS_MIN.get(plan.suite, RATIO_MIN))
-                if rival == RIVALS[0]
-                else None
-            )
+            doc = f"least of the ratios to {rival}: {least.name.split('.')[0]}; "
+            doc += beside(rival, OURS)
+            bound = Goal("at least", RATIOS_MIN.get(plan.suite, RATIO_MIN))
+            goal = bound if rival == RIVALS[0] else None
             name = f"headline.ratio_p99_vs_{rival}_min"
             headline.append(Figure(name, "x", doc, least.value, least.repeats, goal))
     every = [record.run for record in records]
@@ -208,6 +209,7 @@ def show(
         "runs, in brackets within each repeat; runs: those that count",
     )
     show_summary(console, plan.suite, figures, explained=False)
+    show_losses(console, plan.systems)
     show_not_counted(console, records, lambda record: f"{record.cell.name} on {record.system}")
     show_short_warm_ups(console, records)
     for name, query, why in skipped(plan):
@@ -240,6 +242,7 @@ SUITES: dict[str, Suite[Plan, Record]] = {
         show=show,
         draw=draw,
         require=require,
+        minutes=partial(minutes_of, queries_on=queries_on),
         is_right=lambda record: record.is_right,
     )
     for query_set in QUERY_SETS.values()

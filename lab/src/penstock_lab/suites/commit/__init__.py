@@ -1,7 +1,7 @@
 """The commit suite: what a batch saves when its commit follows behind it.
 
-`cells` says what is compared and `plans` how much of it, `ablation` what neighbours differ in and
-`losses` what each of them survives; `runs` measures, `figures` sums up and `tables` shows.
+`cells` says what is compared and `plans` how much of it, `ablation` what neighbours differ in;
+`runs` measures, `figures` sums up and `tables` shows.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.spark.session import FILE_MANAGER_KEY
 from penstock_lab.experiment.figures import Figure, latency_p99, ordered, ratios
+from penstock_lab.experiment.losses import beside
 from penstock_lab.experiment.systems import (
     CHANGELOG_KEY,
     LOCAL_FILES_KEY,
@@ -128,7 +129,10 @@ def step_figures(compared: Sequence[Record]) -> list[Figure]:
     for cell, here in steps_at(compared).items():
         for before, system in pairs(here):
             for key, measured, value in VALUES:
-                sentence = f"{measured}, {before} over {system}: {words_of(before, system)}"
+                sentence = (
+                    f"{measured}, {before} over {system}: {words_of(before, system)}; "
+                    f"{beside(before, system)}"
+                )
                 made += [
                     Figure(
                         f"{cell.base_name}.step.{system}.{key}",

@@ -22,12 +22,12 @@ from penstock_lab.experiment.figures import (
     sender_lag,
     verdict_counts,
 )
+from penstock_lab.experiment.losses import beside
 from penstock_lab.experiment.plan import STORES
 from penstock_lab.experiment.search import Searched, ended_search, highest_rate
 from penstock_lab.percentiles import percentile
 from penstock_lab.suites.commit.ablation import batch_p50, step_figures
 from penstock_lab.suites.commit.cells import FILES, PLUG_IN_SYNC, REPLICATED, Plan
-from penstock_lab.suites.commit.losses import beside
 from penstock_lab.suites.commit.runs import Record
 
 OURS = "full"

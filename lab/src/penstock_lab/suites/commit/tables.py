@@ -18,6 +18,7 @@ from penstock_lab.experiment.table import (
     ranged,
     show_left_out,
     show_legend,
+    show_losses,
     show_not_counted,
     show_short_warm_ups,
     show_summary,
@@ -28,7 +29,6 @@ from penstock_lab.experiment.table import (
 from penstock_lab.suites.commit.ablation import pairs, steps_at, words_of
 from penstock_lab.suites.commit.cells import Plan
 from penstock_lab.suites.commit.figures import OURS
-from penstock_lab.suites.commit.losses import LOSSES, LOST, MEANING
 from penstock_lab.suites.commit.runs import Record
 
 RANGE_WIDTH = len("(1234-5678)")
@@ -72,8 +72,7 @@ def show(
     if any(record.steps for record in compared):
         console.print(steps_table([record for record in compared if record.steps]))
     show_summary(console, "commit", figures)
-    console.print(losses_table(systems))
-    show_legend(console, MEANING)
+    show_losses(console, systems)
     for figure in figures:
         if figure.name.endswith(".sustained_per_s"):
             console.print(f"{figure.name}: {figure.value:,.0f}: {figure.meaning}", soft_wrap=True)
@@ -124,18 +123,6 @@ def ablation_table(compared: Sequence[Record], figures: Sequence[Figure]) -> Tab
                 for key in ("batch_p50_ratio", "event_p99_ratio")
             )
             table.add_row(f"  {system}", batch, seen, words_of(before, system))
-    return table
-
-
-def losses_table(systems: Sequence[str]) -> Table:
-    """Losses of visible results, by what fails; systems that lose the same share a row."""
-    table = bare_table("lost of what was visible, by a loss of")
-    table.add_column("system")
-    for loss in LOSSES:
-        table.add_column(loss)
-    for lost in ordered(LOST[system] for system in systems):
-        same = [system for system in systems if LOST[system] == lost]
-        table.add_row(", ".join(same), *lost)
     return table
 
 

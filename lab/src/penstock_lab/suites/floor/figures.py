@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock_lab.experiment.figures import Figure, Goal, middle
+from penstock_lab.experiment.losses import beside
 from penstock_lab.measure import evicting_batches
 from penstock_lab.measure.ablated_batches import FLOOR
 from penstock_lab.measure.mechanisms import OURS
@@ -50,7 +51,7 @@ def floor_figures(records: Sequence[Record]) -> list[Figure]:
              ours.values(), None),
             ("headline.over_spark_ms", "ms", "what the log and its commit add",
              over, Goal("at most", 40)),
-            ("headline.vs_spark", "x", "Spark's batch over ours",
+            ("headline.vs_spark", "x", f"Spark's batch over ours; {beside('spark', OURS)}",
              times, Goal("at least", 2)),
             ("headline.ledger_explained", "", "share of a batch that is measured step by step",
              explained, EXPLAINED_MIN),

@@ -7,7 +7,7 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -23,18 +23,21 @@ from penstock_lab.experiment.figures import (
     ordered,
     ratios,
 )
+from penstock_lab.experiment.losses import beside
 from penstock_lab.experiment.search import tried_of
 from penstock_lab.experiment.verdict import Verdict
 from penstock_lab.percentiles import percentile
 from penstock_lab.suites.paper.batch_runs import Record, chosen_rate, sustained
-from penstock_lab.suites.paper.cells import OURS, PAPERS, Batches, Cell
+from penstock_lab.suites.paper.cells import LABELS, OURS, PAPERS, Batches, Cell
 from penstock_lab.suites.paper.papers import (
     BATCH_RATIO,
     OVER_DEFAULT,
+    PARTITIONS,
     RECORD_BYTES,
     TRIGGER_S,
     UNDER_FULL,
 )
+from penstock_lab.suites.paper.store import MEASURED_ON
 
 OK = Verdict("ok")
 MS_IN_S, KB = 1000.0, 1000.0
@@ -162,20 +165,50 @@ def lr2_rate(records: Sequence[Record]) -> list[Figure]:
     return made
 
 
-def batch_ratios(compared: Sequence[Record]) -> list[Figure]:
+def batch_ratios(compared: Sequence[Record], uncalibrated: Collection[str] = ()) -> list[Figure]:
+    """The ratio of every cell, and the headlines. Cells of `uncalibrated` queries, which ran on a
+    store that is not the paper's, say so and enter no headline."""
     by_cell: list[Ratio[Cell]] = ratios(compared, PAPERS, OURS, batch_p99)
     sentence = f"p99 of batch time, worst of the others over {OURS}"
-    made = [
-        Figure(f"{ratio.cell.name}.batch_p99_ratio", "x", sentence, ratio.value, ratio.repeats)
-        for ratio in by_cell
-    ]
-    if by_cell:
-        most = max(by_cell, key=lambda ratio: ratio.value)
-        words = f"{sentence}, most: {most.cell.words}{bounded(compared, most.cell)}"
+    made = []
+    for ratio in by_cell:
+        words = f"{sentence}; {survivors(compared, ratio.cell)}"
+        if ratio.cell.query in uncalibrated:
+            words += f"; {on_measured_store(ratio.cell.query)}"
+        name = f"{ratio.cell.name}.batch_p99_ratio"
+        made.append(Figure(name, "x", words, ratio.value, ratio.repeats))
+    calibrated = [ratio for ratio in by_cell if ratio.cell.query not in uncalibrated]
+    if calibrated:
+        most = max(calibrated, key=lambda ratio: ratio.value)
+        words = f"{sentence}, most: {most.cell.words}{bounded(compared, most.cell)}; "
+        words += survivors(compared, most.cell)
         goal = Goal("at least", BATCH_RATIO)
         name = "headline.batch_p99_ratio_max"
         made.append(Figure(name, "x", words, most.value, most.repeats, goal))
-    return [*made, *throughput_ratio(compared)]
+    on_paper_store = [record for record in compared if record.cell.query not in uncalibrated]
+    return [*made, *throughput_ratio(on_paper_store)]
+
+
+def uncalibrated_queries(plan: Batches | None, records: Sequence[Record]) -> tuple[str, ...]:
+    """Queries whose runs for the calibration told no store, so that those that are compared are on
+    the store that checkpoints are measured on."""
+    partitions = PARTITIONS if plan is None else plan.partitions
+    none_told = [record for record in records if record.calibration(partitions) is None]
+    return tuple(ordered(record.cell.query for record in none_told))
+
+
+def on_measured_store(query: str) -> str:
+    """A clause for what was measured though no store could be made for the query."""
+    return (
+        f"no run told the checkpoints of {LABELS[query]}, so it is on {MEASURED_ON} and not on a "
+        "store as slow as the paper's"
+    )
+
+
+def survivors(compared: Sequence[Record], cell: Cell) -> str:
+    """A clause on where the systems of a cell have the state of what is visible."""
+    names = {record.system for record in compared if record.cell == cell and record.is_counted}
+    return beside(*(name for name in (*PAPERS, OURS) if name in names))
 
 
 def bounded(compared: Sequence[Record], cell: Cell) -> str:
@@ -202,5 +235,6 @@ def throughput_ratio(compared: Sequence[Record]) -> list[Figure]:
         return []
     most = max(by_cell, key=lambda ratio: ratio.value)
     words = f"bytes of a batch over its time, {OURS} over the worst of the others, most: "
+    words += f"{most.cell.words}; {survivors(compared, most.cell)}"
     name = "headline.throughput_ratio_max"
-    return [Figure(name, "x", words + most.cell.words, most.value, most.repeats)]
+    return [Figure(name, "x", words, most.value, most.repeats)]

@@ -14,12 +14,14 @@ from penstock_lab.experiment.figures import (
     sender_lag,
     verdict_counts,
 )
+from penstock_lab.experiment.losses import beside
 from penstock_lab.suites import protocols
 from penstock_lab.suites.paper.batch_figures import (
     batch_ratios,
     lr2_rate,
     per_cell,
     stores,
+    uncalibrated_queries,
     with_bounds,
 )
 from penstock_lab.suites.paper.cells import Plan
@@ -32,14 +34,15 @@ def figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
     """MiSA's per cell and system, then Impeller's, then the generator and the headline."""
     compared = with_bounds(of_batches(records))
     # A search is to find a rate that fails, and where the sender gets late; so is a lower bound.
-    judged = [record.run for record in (*compared, *of_batches(records, "calibration"))]
+    calibrations = of_batches(records, "calibration")
+    judged = [record.run for record in (*compared, *calibrations)]
     judged += [record.run for record in of_graphs(records)]
     every = [record.run for record in records if not isinstance(record, Recovered)]
     return [
         *per_cell(compared),
-        *stores(plan.batches, of_batches(records, "calibration")),
+        *stores(plan.batches, calibrations),
         *lr2_rate(of_batches(records, "sustain")),
-        *batch_ratios(compared),
+        *batch_ratios(compared, uncalibrated_queries(plan.batches, calibrations)),
         *protocol_figures(plan, records),
         *recovery(records),
         *sender_lag(judged),
@@ -62,7 +65,8 @@ def protocol_figures(plan: Plan, records: Sequence[Record]) -> list[Figure]:
     tails = ratios(compared, ("aligned",), "marker", latency_p99)
     if tails:
         most = max(tails, key=lambda ratio: ratio.value)
-        words = f"p99, aligned over marker, most of all: {most.cell.words}"
+        words = f"p99, aligned over marker, most of all: {most.cell.words}; "
+        words += beside("aligned", "marker")
         name = "headline.aligned_vs_marker_p99_max"
         made.append(Figure(name, "x", words, most.value, most.repeats))
     return made

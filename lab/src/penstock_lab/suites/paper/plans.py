@@ -33,6 +33,7 @@ RUNGS: dict[str, tuple[int, ...]] = {
 FILL = Fill(120.0, 120.0)
 """Two minutes of events, and auctions that stay open as long."""
 QUICK_SYSTEMS = ("default", ZSTREAM, OURS)
+QUICK_RUN_S = 12.0
 FULL_SEARCH = Search(1_500, 48_000, 8, 20)
 
 
@@ -42,9 +43,11 @@ def plan_of(
     papers_asked: Sequence[str] = (),
     queries: Sequence[str] = (),
     chosen: Sequence[str] = (),
+    seconds: float | None = None,
     log: str = JETSTREAM,
 ) -> Plan:
-    """The plan of a command line; raises BadCall, with what there is, for a name that is not."""
+    """The plan of a command line; raises BadCall, with what there is, for a name that is not.
+    `seconds` are those that each run of the task graphs is measured."""
     parts, labels, names = (
         known(given, choices, f"the suite has no {kind} {{}}; it has", code)
         for given, choices, kind, code in (
@@ -58,7 +61,11 @@ def plan_of(
     ordered = tuple(name for name in SYSTEMS if name in (names or usual))
     parts = parts or (MISA, IMPELLER)
     batches = _quick_batches(wanted, ordered) if quick else _full_batches(wanted, ordered)
-    graphs = _quick_graphs(log) if quick else _full_graphs(log)
+    graphs = (
+        _quick_graphs(log, seconds or QUICK_RUN_S)
+        if quick
+        else _full_graphs(log, seconds or papers.RUN_S)
+    )
     return Plan(
         batches if MISA in parts else None,
         graphs if IMPELLER in parts else None,
@@ -97,11 +104,11 @@ def _quick_batches(queries: tuple[str, ...], names: tuple[str, ...]) -> Batches:
     )
 
 
-def _full_graphs(log: str) -> Graphs:
+def _full_graphs(log: str, measure_s: float) -> Graphs:
     protocols = protocols_plan(log=log)
     return Graphs(
         msgspec.structs.replace(
-            protocols, repeats=3, measure_s=papers.RUN_S, warm_up_s=10.0, fill=FILL
+            protocols, repeats=3, measure_s=measure_s, warm_up_s=10.0, fill=FILL
         ),
         RUNGS,
         rule_s=60.0,
@@ -109,10 +116,12 @@ def _full_graphs(log: str) -> Graphs:
     )
 
 
-def _quick_graphs(log: str) -> Graphs:
+def _quick_graphs(log: str, measure_s: float) -> Graphs:
     protocols = protocols_plan(quick=True, intervals_ms=(10,), log=log)
     return Graphs(
-        msgspec.structs.replace(protocols, repeats=1, measure_s=12.0, warm_up_s=2.0, fill=FILL),
+        msgspec.structs.replace(
+            protocols, repeats=1, measure_s=measure_s, warm_up_s=2.0, fill=FILL
+        ),
         {query: rates[1:4] for query, rates in RUNGS.items()},
         rule_s=4.0,
         recovery=Recovery(100, papers.RECOVER_RATE),
@@ -120,14 +129,15 @@ def _quick_graphs(log: str) -> Graphs:
 
 
 def _left_out(batches: Batches, graphs: Graphs) -> tuple[str, ...]:
-    lasts = f"runs of {papers.RUN_S:g} s of the task graphs, here {graphs.protocols.measure_s:g} s"
+    seconds = graphs.protocols.measure_s
+    lasts = f"of {papers.RUN_S:g} s, here {seconds:g} s, " if seconds < papers.RUN_S else ""
     sentences = [
         f"repeats: every run is made once, with {batches.batches} batches of {papers.BATCHES}",
         f"CM1 at {papers.RATES[1]:,}/s; the system asyncckpt; LR2 on zstream",
         "the rate of LR2 found in more and longer steps",
-        f"{lasts} after {FILL.seconds:g} s of events in the state; intervals other than 10 ms",
+        f"runs of the task graphs {lasts}at intervals other than 10 ms",
     ]
     if graphs.recovery is not None:
-        seconds = graphs.recovery.seconds
-        sentences.append(f"recovery after {papers.RECOVER_S} s of changes, here {seconds} s")
+        recovery_s = graphs.recovery.seconds
+        sentences.append(f"recovery after {papers.RECOVER_S} s of changes, here {recovery_s} s")
     return tuple(sentences)

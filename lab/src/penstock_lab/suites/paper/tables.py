@@ -27,7 +27,12 @@ from penstock_lab.experiment.table import (
     with_range,
 )
 from penstock_lab.suites import protocols
-from penstock_lab.suites.paper.batch_figures import is_behind, with_bounds
+from penstock_lab.suites.paper.batch_figures import (
+    is_behind,
+    on_measured_store,
+    uncalibrated_queries,
+    with_bounds,
+)
 from penstock_lab.suites.paper.batch_runs import Record as BatchRecord
 from penstock_lab.suites.paper.cells import SYSTEMS, Plan
 from penstock_lab.suites.paper.runs import Record, of_batches, of_graphs
@@ -86,6 +91,8 @@ def show(
         title = f"paper, protocols on {chosen.log}: latency in ms, {chosen.repeats} repeats"
         first, columns = "query, interval, protocol", protocols.tables.COLUMNS
         console.print(systems_table(title, first, columns, chosen.protocols, graphs, figures))
+    for query in uncalibrated_queries(plan.batches, of_batches(records, "calibration")):
+        console.print(f"in no headline: {on_measured_store(query)}", soft_wrap=True)
     conditions = [figure for figure in figures if figure.name.endswith(CONDITIONS)]
     show_figures(console, "paper, conditions and recovery", conditions)
     show_summary(console, "paper", figures)

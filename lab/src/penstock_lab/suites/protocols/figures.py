@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock_lab.baselines.task_graph.registry import PROTOCOLS
 from penstock_lab.experiment.figures import (
     Figure,
     Goal,
@@ -20,6 +21,7 @@ from penstock_lab.experiment.figures import (
     sender_lag,
     verdict_counts,
 )
+from penstock_lab.experiment.losses import beside
 from penstock_lab.suites.protocols.cells import SHORTEST_MS, Cell, Plan
 from penstock_lab.suites.protocols.runs import Record
 
@@ -73,7 +75,8 @@ def headline(records: Sequence[Record]) -> list[Figure]:
     ):  # fmt: skip
         if among:
             chosen: Ratio[Cell] = choose(among, key=lambda ratio: ratio.value)
-            sentence = f"{words}: {chosen.cell.words}"
+            both = [protocol for protocol in PROTOCOLS if protocol in words]
+            sentence = f"{words}: {chosen.cell.words}; {beside(*both)}"
             made.append(
                 Figure(f"headline.{name}", "x", sentence, chosen.value, chosen.repeats, goal)
             )

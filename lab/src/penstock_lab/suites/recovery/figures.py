@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock_lab.experiment.figures import Figure, Goal, middle
+from penstock_lab.experiment.losses import beside
 from penstock_lab.measure.recoveries import (
     DRIVER_COLD,
     DRIVER_WARM,
@@ -64,5 +65,6 @@ def _ratio(
         if kill in record.ms:
             by_repeat.setdefault(record.repeat, {})[record.system] = record.ms[kill]
     ratios = [each[other] / each[OURS] for each in by_repeat.values() if {other, OURS} <= {*each}]
-    words = f"time of {other} over that of {OURS}, kill -9 of {WORDS[kill]}{difference}"
+    words = f"time of {other} over that of {OURS}, kill -9 of {WORDS[kill]}{difference}; "
+    words += beside(other, OURS)
     return middle(name, "x", words, ratios, goal)

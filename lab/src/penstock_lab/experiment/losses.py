@@ -15,19 +15,18 @@ _IN_LOCATION = (NOTHING, UNSYNCED, LOG, LOG)
 _IN_LOG = (NOTHING, NOTHING, LOG_AND_STATE, LOG_AND_STATE)
 _BETWEEN_FILES = (NOTHING, UNSYNCED, "files on it", "has none")
 
+SPARKS = ("default", "zstream", "tuned", "tuned+files", "spark", "spark-archive")
+"""Systems between streams of the log whose commit is Spark's."""
+OURS = ("asyncckpt", "full", "penstock", "penstock-log", "penstock-bare")
+"""Systems whose commit follows behind the query."""
+BETWEEN_FILES = ("default-files", "tuned-files", "plug-in-sync", "plug-in")
 LOST: dict[str, tuple[str, ...]] = {
-    "default": _IN_LOCATION,
-    "zstream": _IN_LOCATION,
-    "tuned": _IN_LOCATION,
-    "tuned+files": _IN_LOCATION,
-    "asyncckpt": _IN_LOG,
-    "full": _IN_LOG,
+    **dict.fromkeys(SPARKS, _IN_LOCATION),
+    **dict.fromkeys(OURS, _IN_LOG),
     "full-replicated": (NOTHING, NOTHING, NOTHING, NOTHING),
-    "tuned-files": _BETWEEN_FILES,
-    "plug-in-sync": _BETWEEN_FILES,
-    "plug-in": _BETWEEN_FILES,
+    **dict.fromkeys(BETWEEN_FILES, _BETWEEN_FILES),
 }
-"""Of each system, what is lost by each of `LOSSES`."""
+"""Of each system that shows results, what is lost by each of `LOSSES`."""
 
 MEANING = (
     "a process: any one, killed; the machine: it stops and comes back with its disk; its disk: of "
@@ -40,17 +39,21 @@ MEANING = (
 )
 
 _LOCATION = "in the checkpoint location"
-_LOG = "in the log, one copy"
+_CHANGES = "as changes in the log"
 STATE = {
-    **dict.fromkeys(("default", "zstream", "tuned", "tuned+files"), _LOCATION),
-    **dict.fromkeys(("asyncckpt", "full"), _LOG),
+    **dict.fromkeys((*SPARKS, *BETWEEN_FILES, "spark+switches"), _LOCATION),
+    **dict.fromkeys(OURS, "in the log, one copy"),
     "full-replicated": "in the log, three copies",
-    **dict.fromkeys(("tuned-files", "plug-in-sync", "plug-in"), _LOCATION),
+    "marker": _CHANGES,
+    "transaction": _CHANGES,
+    "aligned": "in files that are synced",
+    "unsafe": "nowhere",
 }
-"""Where the state of a batch is when its rows are visible, or from where it is computed again."""
+"""Where the state of a batch, or of a task's commit, is when its rows are visible, or from where it
+is computed again."""
 
 
 def beside(*systems: str) -> str:
     """A clause for the sentence of a ratio: where each side has the state of what is visible."""
-    each = ", ".join(f"{system} {STATE[system]}" for system in systems)
+    each = ", ".join(f"{system} {STATE[system]}" for system in dict.fromkeys(systems))
     return f"state of what is visible: {each}"
