@@ -3,16 +3,15 @@ package org.apache.spark.sql.penstock.lookahead
 import java.util.UUID
 
 import scala.collection.mutable
-import scala.concurrent.Promise
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, BoundReference, Cast, EqualTo, EvalMode, Expression, Literal, UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateStoreId, StateStoreProviderId, UnsafeRowDataEncoder}
+import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, UnsafeRowDataEncoder}
 import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks, ManualClock}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import penstock.prefetch.{AheadOf, AheadPages, AheadRange, Candidate, HintExpiry, RelayedHints}
+import penstock.prefetch.{AheadOf, AheadPages, AheadRange, Candidate, HintExpiry}
 import penstock.settings.Connection
 import penstock.source.{PagesRead, ReadRange}
 
@@ -205,27 +204,6 @@ object LookaheadCases extends Cases {
     followed.leave()
     holds("the reading thread goes on")(followed.keep(AheadRange(20, 30, Seq(Array.fill(10)(2.toByte)))))
     equal("the bytes that are held", pages.bytes, 0L)
-  }
-
-  check("only_so_many_blocks_are_under_way_or_wait_and_the_rest_is_dropped_and_counted", once) { _ =>
-    val relayed = new RelayedHints
-    val answers = mutable.Buffer.empty[Promise[Boolean]]
-    var taken = 0
-    val way = new HintWay(
-      _ => {
-        answers += Promise[Boolean]()
-        answers.last.future
-      }, relayed, () => taken += 1)
-    val sent = Seq.fill(70)(way.send("a block")).count(identity)
-    equal("blocks under way", (sent, answers.size), (64, 64))
-    answers.head.success(true)
-    answers(1).success(false)
-    answers(2).failure(new IllegalStateException("planned"))
-    equal("taken there, dropped there", (taken, relayed.droppedCount), (1, 2L))
-    equal("what has room now", Seq.fill(5)(way.send("a block")).count(identity), 3)
-    val driver = new HintRelay(relayed)
-    val store = StateStoreProviderId(StateStoreId("/nowhere", 0, 0, "default"), UUID.randomUUID())
-    equal("blocks that wait on the driver", Seq.fill(600)(driver.take(store, Array.empty)).count(identity), 512)
   }
 
   check("slack_is_counted_to_the_first_read_and_is_more_the_earlier_the_place", once) { _ =>
