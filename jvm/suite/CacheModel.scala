@@ -1,6 +1,7 @@
 package penstock.prefetch.contract
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 import scala.util.Random
 
 import org.apache.spark.sql.execution.streaming.state.contract.ManualClock
@@ -119,10 +120,19 @@ final class CacheModel(seed: Long, order: String, isBack: Boolean, bytesMax: Lon
   /** As an operator reads that evicts. */
   private def scanRead(key: String): Unit = inStory(s"scan-get $key") {
     native.failures = 0
-    val before = cache.bytes
+    store.takeCounts()
+    val before = (cache.bytes, marks)
     same(s"get $key", read(key, fills = false), expected.get(key))
-    same("bytes cached by a scan", cache.bytes, before)
+    same("bytes cached by a scan, and the times and pins of what is cached", (cache.bytes, marks), before)
+    val counts = store.takeCounts()
+    same("hits, misses and uses that a scan counts", (counts.hits, counts.misses, counts.used.values.sum), (0L, 0L, 0L))
   }
+
+  /** Of each cached entry what a read by a row would change. */
+  private def marks: Set[(String, Long, Boolean, Boolean, Int, Boolean)] =
+    store.entries.values.asScala.map { entry =>
+      (new String(entry.bytes), entry.atMs, entry.isPinned, entry.isLeaving, entry.turn, entry.isReferenced)
+    }.toSet
 
   private def put(key: String): Unit = inStory(s"put $key ${nextValue + 1}") {
     nextValue += 1

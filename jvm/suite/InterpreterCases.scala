@@ -16,7 +16,7 @@ import Checks._
 
 /** Interpreters of Python workers: how they are tried out, and when again. */
 object InterpreterCases extends Cases {
-  private val Told = """{"version": "3.12", "gpu": {"name": "y", "cuda": "13.0", "count": 2, "bytes": 9}}"""
+  private val TrialAnswer = """{"version": "3.12", "gpu": {"name": "y", "cuda": "13.0", "count": 2, "bytes": 9}}"""
   private val Works = Interpreter("python3", "3.12", None)
 
   /** Calls the body with a program that is started as an interpreter is. */
@@ -35,7 +35,7 @@ object InterpreterCases extends Cases {
     withProgram(lines: _*)(tried(_, limitMs).left.getOrElse(""))
 
   check("an_interpreter_tells_its_version_and_the_gpu_of_its_machine", once) { _ =>
-    val lines = Seq("echo noise", "[ $PYTHONPATH = /some/modules ] || exit 7", s"echo '$Told'")
+    val lines = Seq("echo noise", "[ $PYTHONPATH = /some/modules ] || exit 7", s"echo '$TrialAnswer'")
     withProgram(lines: _*) { python =>
       val gpu = GpuKind("y", "13.0", 2, 9)
       equal("what it is", tried(python), Right(Interpreter(python, "3.12", Some(gpu))))

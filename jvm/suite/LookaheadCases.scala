@@ -3,20 +3,43 @@ package org.apache.spark.sql.penstock.lookahead
 import java.util.UUID
 
 import scala.collection.mutable
-import scala.concurrent.Promise
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, BoundReference, Cast, EqualTo, EvalMode, Expression, Literal, UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateStoreId, StateStoreProviderId, UnsafeRowDataEncoder}
+import org.apache.spark.sql.catalyst.expressions.{Add, Alias, Attribute, AttributeReference, BoundReference, Cast, EqualTo, EvalMode, Expression, Literal, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.optimizer.BuildRight
+import org.apache.spark.sql.catalyst.plans.Inner
+import org.apache.spark.sql.execution.{LocalTableScanExec, ProjectExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.{SessionWindowStateStoreRestoreExec, StatefulOperatorStateInfo, StateStoreReader}
+import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateSchemaValidationResult, UnsafeRowDataEncoder}
 import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks, ManualClock}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import penstock.prefetch.{AheadOf, AheadPages, AheadRange, Candidate, HintExpiry, RelayedHints}
+import penstock.prefetch.{AheadOf, AheadPages, AheadRange, Candidate, HintExpiry}
 import penstock.settings.Connection
 import penstock.source.{PagesRead, ReadRange}
 
 import Checks._
+
+/** A stateful operator of which lookahead has never heard. */
+final case class NewOperatorExec(child: SparkPlan) extends UnaryExecNode with StateStoreReader {
+  override def output: Seq[Attribute] = child.output
+
+  override def stateInfo: Option[StatefulOperatorStateInfo] = None
+
+  override def validateAndMaybeEvolveStateSchema(
+      hadoopConf: Configuration,
+      batchId: Long,
+      stateSchemaVersion: Int): List[StateSchemaValidationResult] = Nil
+
+  override protected def doExecute(): RDD[InternalRow] =
+    throw new UnsupportedOperationException("it is only planned")
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
+}
 
 /** Lookahead without a plan: bytes of keys, pages that were read ahead, and slack. */
 object LookaheadCases extends Cases {
@@ -207,27 +230,6 @@ object LookaheadCases extends Cases {
     equal("the bytes that are held", pages.bytes, 0L)
   }
 
-  check("only_so_many_blocks_are_under_way_or_wait_and_the_rest_is_dropped_and_counted", once) { _ =>
-    val relayed = new RelayedHints
-    val answers = mutable.Buffer.empty[Promise[Boolean]]
-    var taken = 0
-    val way = new HintWay(
-      _ => {
-        answers += Promise[Boolean]()
-        answers.last.future
-      }, relayed, () => taken += 1)
-    val sent = Seq.fill(70)(way.send("a block")).count(identity)
-    equal("blocks under way", (sent, answers.size), (64, 64))
-    answers.head.success(true)
-    answers(1).success(false)
-    answers(2).failure(new IllegalStateException("planned"))
-    equal("taken there, dropped there", (taken, relayed.droppedCount), (1, 2L))
-    equal("what has room now", Seq.fill(5)(way.send("a block")).count(identity), 3)
-    val driver = new HintRelay(relayed)
-    val store = StateStoreProviderId(StateStoreId("/nowhere", 0, 0, "default"), UUID.randomUUID())
-    equal("blocks that wait on the driver", Seq.fill(600)(driver.take(store, Array.empty)).count(identity), 512)
-  }
-
   check("slack_is_counted_to_the_first_read_and_is_more_the_earlier_the_place", once) { _ =>
     val below = PassTime.ofTask(beganMs = 1100, firstMs = 1200, endedMs = 1300)
     val above = PassTime.ofTask(beganMs = 1400, firstMs = 1500, endedMs = 1600)
@@ -239,5 +241,38 @@ object LookaheadCases extends Cases {
       Map[Candidate, Long](Candidate.A -> 500, Candidate.B -> 201, Candidate.C -> 201, Candidate.D -> 0))
     equal("without a shuffle", Slack.of(1000, true, false, above, None).keySet,
       Set[Candidate](Candidate.A, Candidate.D))
+  }
+
+  private def table(columns: String*): LocalTableScanExec =
+    LocalTableScanExec(columns.map(AttributeReference(_, LongType)()), Nil, None)
+
+  check("an_operator_that_is_not_known_is_left_alone_by_its_name", once) { _ =>
+    val input = table("id")
+    equal("of a new one", StateRead.of(NewOperatorExec(input)), Left("NewOperator is not known to be read key by key"))
+    val sessions = SessionWindowStateStoreRestoreExec(input.output, input.output.head, None, None, None, 1, input)
+    equal("of sessions", StateRead.of(sessions), Left("session windows are read by scans"))
+  }
+
+  check("a_key_that_takes_too_much_to_compute_is_not_carried_further", once) { _ =>
+    val input = table("id")
+    val id: Expression = input.output.head
+    def below(terms: Int): Either[String, Int] = {
+      val sum = Alias((1 until terms).foldLeft(id)((sum, _) => Add(sum, id)), "sum")()
+      val project = ProjectExec(Seq(sum), input)
+      CarriedKey.below(project, Seq(CarriedKey.over(project, Seq(sum.toAttribute), Nil)))
+        .map(keys => CarriedKey.sizeOf(keys.flatMap(_.all)))
+    }
+    // So many terms, and a sum for each two of them.
+    equal("the size of a key", below(terms = 200), Right(399))
+    equal("one more", below(terms = 201), Left("below Project the key takes more than 400 expressions to compute"))
+  }
+
+  check("a_key_from_the_table_that_a_stream_is_joined_with_is_not_known_below_the_join", once) { _ =>
+    val (rows, other) = (table("id"), table("name"))
+    val join = BroadcastHashJoinExec(rows.output, other.output, Inner, BuildRight, None, rows, other)
+    def below(key: Expression) =
+      CarriedKey.below(join, Seq(CarriedKey.over(join, Seq(key), Nil))).map(_.map(_.key))
+    equal("of the rows that are joined", below(rows.output.head), Right(Seq(Seq[Expression](rows.output.head))))
+    equal("of the table", below(other.output.head), Left("name comes from the table of BroadcastHashJoin"))
   }
 }

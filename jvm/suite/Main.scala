@@ -11,7 +11,7 @@ import org.apache.spark.sql.penstock.SparkMemberCases
 import org.apache.spark.sql.penstock.admission.{KafkaCases, OutsideDataCases}
 import org.apache.spark.sql.penstock.columnar.PlanRuleCases
 import org.apache.spark.sql.penstock.eviction.WatermarkCases
-import org.apache.spark.sql.penstock.lookahead.LookaheadCases
+import org.apache.spark.sql.penstock.lookahead.{LookaheadCases, RelayCases}
 
 import penstock.admission.AdmissionCases
 import penstock.commit.jvm.JvmResources
@@ -69,6 +69,7 @@ object Main {
     "cache" -> CacheCases,
     "cached store" -> CachedStoreCases,
     "lookahead" -> LookaheadCases,
+    "relay" -> RelayCases,
     "prefetch" -> PrefetchCases,
     "token" -> TokenCases,
     "admission" -> AdmissionCases,

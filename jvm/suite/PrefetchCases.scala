@@ -9,6 +9,7 @@ import org.apache.logging.log4j.core.config.Property
 import org.apache.spark.sql.execution.streaming.state.contract.{Cases, Checks}
 
 import penstock.prefetch._
+import penstock.wire.Json
 
 import Checks._
 
@@ -146,13 +147,24 @@ object PrefetchCases extends Cases {
       val rig = slowRig()
       rig.get("a")
       control.counted(rig.counts())
-      (1L to 3L).foreach(control.decide(_, ControlTerms(), Candidate.all, Map.empty, hasFailedAttempts = false))
+      def decide(batch: Long, offered: Seq[Candidate]) =
+        control.decide(batch, ControlTerms(), offered, Map.empty, hasFailedAttempts = false)
+      (1L to 3L).foreach(decide(_, Candidate.all))
+      decide(4, Seq(Candidate.B, Candidate.C))
+      decide(4, Nil)
     } finally {
       logger.removeAppender(lines)
       logger.setLevel(before)
     }
     equal("what is logged", lines.texts.toSeq, Seq(
       "keys of operator 3 of run some-run are hinted from A and D after batch 0: 1 reads of batch 0 " +
-        "missed the cache: A hints, the earliest of the candidates"))
+        "missed the cache: A hints, the earliest of the candidates",
+      "keys of operator 3 of run some-run are hinted from B after batch 3: the candidates in the plan " +
+        "are now B C; too few batches have been timed: B is the earliest of the rest",
+      "keys of operator 3 of run some-run are hinted from nowhere after batch 3: the candidates in the " +
+        "plan are now none"))
+    val shown = Json.createObjectNode()
+    control.fill(shown, None)
+    equal("switches that are shown", shown.path("switches").findValuesAsText("reason").size, 3)
   }
 }

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from penstock_lab.experiment.checks import Found, with_oracle
+from penstock_lab.experiment.checks import ComparedRows, with_oracle
 from penstock_lab.experiment.plan import WarmUp
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.rig import Rig
@@ -53,7 +53,7 @@ SMALL = msgspec.structs.replace(
 )
 
 
-def checked(*asked: object, system: str, planted: int) -> Found:
+def checked(*asked: object, system: str, planted: int) -> ComparedRows:
     """What the oracle says, and so many rows more that differ."""
     comparison = with_oracle(*asked)  # type: ignore[arg-type]
     assert comparison.rows_checked

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from penstock_lab.experiment.checks import Found, with_oracle
+from penstock_lab.experiment.checks import ComparedRows, with_oracle
 from penstock_lab.experiment.joint_rig import JointRig
 from penstock_lab.experiment.result import Outlet
 from penstock_lab.experiment.run import run
@@ -53,7 +53,7 @@ SHORTEST = msgspec.structs.replace(
 )
 
 
-def checked(client: object, query: Query, *rest: object) -> Found:
+def checked(client: object, query: Query, *rest: object) -> ComparedRows:
     """The oracle's answer, and two rows more that differ where a wrong one is planted."""
     outcome = with_oracle(client, query, *rest)  # type: ignore[arg-type]
     assert outcome.rows_checked

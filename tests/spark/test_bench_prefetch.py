@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from penstock_lab.experiment.checks import Found, with_oracle
+from penstock_lab.experiment.checks import ComparedRows, with_oracle
 from penstock_lab.experiment.filled_rig import FilledRig
 from penstock_lab.experiment.filled_room import FilledRoom
 from penstock_lab.experiment.result import Outlet
@@ -50,7 +50,7 @@ class Checker:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, client: object, query: Query, *rest: object) -> Found:
+    def __call__(self, client: object, query: Query, *rest: object) -> ComparedRows:
         outcome = with_oracle(client, query, *rest)  # type: ignore[arg-type]
         assert outcome.rows_different == 0, outcome.first
         self.calls += 1

@@ -20,6 +20,7 @@ from penstock.prefetch.controller import (
     ControlTerms,
     OperatorBatch,
     Prefetches,
+    Switch,
 )
 
 FILE = Path(__file__).parents[1] / "vectors" / "prefetch.json"
@@ -43,11 +44,17 @@ def batches(count: int, start: int = 0, **facts: Any) -> list[OperatorBatch]:
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """Candidates of an operator, terms, and the batches that its controller is told of."""
+    """Candidates of an operator, terms, and the batches that its controller is told of.
+
+    `offered` are other candidates that the plan has behind a batch, by the batch's number;
+    `planned_again` those that it has when it is then made anew.
+    """
 
     batches: list[OperatorBatch]
     candidates: tuple[Candidate, ...] = CANDIDATES
     terms: ControlTerms = ControlTerms()
+    offered: dict[int, tuple[Candidate, ...]] = {}
+    planned_again: dict[int, tuple[Candidate, ...]] = {}
 
 
 SCENES: dict[str, Scene] = {
@@ -109,6 +116,26 @@ SCENES: dict[str, Scene] = {
     "a batch with a failed attempt is not judged": Scene(
         [batch(0), batch(1, prefetches=used("A", 9, 9), has_failed_attempts=True), batch(2)]
     ),
+    "the plan loses the candidate that hints": Scene(
+        batches(4), offered={1: ("B", "C", "D"), 3: ("C", "D")}
+    ),
+    "the plan loses the candidate in time": Scene(batches(8), offered={6: ("A", "C", "D")}),
+    "the plan loses one that does not hint": Scene(batches(4), offered={2: ("A", "B", "D")}),
+    "the plan loses D, and has it again": Scene(
+        batches(4), offered={1: ("A", "B", "C"), 2: CANDIDATES}
+    ),
+    "the plan has no candidate for a batch": Scene(
+        [*batches(3), *batches(3, 3, misses=0)], offered={2: (), 4: ("B", "C", "D")}
+    ),
+    "the plan has another candidate as one is discarded": Scene(
+        [batch(0), batch(1, prefetches=used("A", 9, 1)), batch(2)], offered={1: ("A", "C", "D")}
+    ),
+    "other candidates before anything misses": Scene(
+        [*batches(2, misses=0), batch(2)], offered={1: ("C", "D")}
+    ),
+    "a batch is planned again with other candidates": Scene(
+        batches(3), planned_again={0: CANDIDATES, 1: ("C", "D"), 2: ()}
+    ),
     "a static join drops rows, then reads get faster": Scene(
         [
             *batches(3, access_us={95_000: 50}, prefetches=used("A")),
@@ -123,14 +150,23 @@ def answers(scene: Scene) -> list[dict[str, Any]]:
     """The candidates after each batch of a scene, and the reason of each switch."""
     controller = Controller(scene.candidates, scene.terms)
     given = []
-    for told_batch in scene.batches:
-        controller, switch = controller.after(told_batch)
-        given.append({
-            "active": list(controller.active),
-            "discarded": sorted(controller.discarded),
-            "reason": None if switch is None else switch.reason,
-        })  # fmt: skip
+    for facts in scene.batches:
+        candidates = scene.offered.get(facts.batch, controller.candidates)
+        controller, switch = controller.after(facts, candidates)
+        given.append(_answer(controller, switch))
+        if facts.batch in scene.planned_again:
+            candidates = scene.planned_again[facts.batch]
+            controller, switch = controller.offered(candidates, facts.batch)
+            given.append(_answer(controller, switch))
     return given
+
+
+def _answer(controller: Controller, switch: Switch | None) -> dict[str, Any]:
+    return {
+        "active": list(controller.active),
+        "discarded": sorted(controller.discarded),
+        "reason": None if switch is None else switch.reason,
+    }
 
 
 def described(name: str, scene: Scene) -> dict[str, Any]:
@@ -143,7 +179,17 @@ def random_scene(seed: int) -> Scene:
     chance = random.Random(seed)
     candidates = tuple(each for each in CANDIDATES if chance.random() < 0.85)
     terms = ControlTerms(chance.choice([0, 0, 5, 20]), chance.choice([0, 2_000, 10_000]))
-    return Scene([_random_batch(chance, number) for number in range(12)], candidates, terms)
+    history = [_random_batch(chance, number) for number in range(12)]
+    return Scene(history, candidates, terms, _random_offers(chance), _random_offers(chance))
+
+
+def _random_offers(chance: random.Random) -> dict[int, tuple[Candidate, ...]]:
+    """Other candidates behind one batch in six."""
+    return {
+        number: tuple(each for each in CANDIDATES if chance.random() < 0.7)
+        for number in range(12)
+        if chance.random() < 1 / 6
+    }
 
 
 def _random_batch(chance: random.Random, number: int) -> OperatorBatch:

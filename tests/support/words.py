@@ -24,10 +24,13 @@ DocstringOwner = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunction
 
 
 def bare_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and name of every variable, parameter, function or attribute with a bare name."""
+    """Line and name of every variable, parameter, function, class or attribute with a bare name.
+
+    A name is no less bare in capitals, or between underscores.
+    """
     for node in ast.walk(tree):
         for name in _names(node):
-            if name in BARE_NAMES:
+            if name is not None and name.strip("_").lower() in BARE_NAMES:
                 yield getattr(node, "lineno", 0), name
 
 
@@ -93,7 +96,7 @@ _SCALA_TEXT = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-_SCALA_BARE_NAME = re.compile(rf"\b(?:{'|'.join(sorted(BARE_NAMES))})\b")
+_SCALA_BARE_NAME = re.compile(rf"\b_*(?:{'|'.join(sorted(BARE_NAMES))})_*\b", re.IGNORECASE)
 
 
 def scala_bare_names(code: str) -> Iterator[tuple[int, str]]:

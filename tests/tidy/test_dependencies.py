@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import tomllib
@@ -26,11 +27,24 @@ INSIDES = {
 }
 
 
+def laboratory_requirements() -> tuple[str, ...]:
+    """What the laboratory needs beside the product, as its build reads it, without that build."""
+    tree = ast.parse((ROOT / "lab" / "hatch_build.py").read_text(encoding="utf-8"))
+    (listed,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DEPENDENCIES"
+    )
+    texts: tuple[str, ...] = ast.literal_eval(listed)
+    return texts
+
+
 def requirements() -> list[Requirement]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     extras = project["optional-dependencies"].values()
     texts = [*project["dependencies"], *(text for extra in extras for text in extra)]
+    texts += laboratory_requirements()
     named = [Requirement(text) for text in texts]
     return [requirement for requirement in named if requirement.name != "penstock"]
 

@@ -46,6 +46,9 @@ def test_no_file_has_words_that_name_nothing(kind: str) -> None:
         "[one for one in y]",
         "import a as one",
         "match x:\n  case [*found]: ...",
+        "class Found: ...",
+        "ONE = 1",
+        "self._told = {}",
     ],
 )
 def test_a_bare_name_is_seen_wherever_it_stands(code: str) -> None:
@@ -63,6 +66,8 @@ def test_a_bare_name_is_seen_wherever_it_stands(code: str) -> None:
         "case Some(found) => ()",
         "for (one <- pieces) ()",
         'val quote = \'"\'; val told = "a"',
+        "private val Told = 1",
+        "val _one = 1",
     ],
 )
 def test_a_bare_name_is_seen_in_scala_wherever_it_stands(code: str) -> None:

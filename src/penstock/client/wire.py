@@ -17,8 +17,9 @@ import urllib3
 
 from penstock.client.address import Address
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.errors import BadCall, Bug, PenstockError, TryAgain, from_wire
+from penstock.errors import BadCall, Bug, PenstockError, TryAgain
 from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
+from penstock.model.refusals import Refusal
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
@@ -165,8 +166,8 @@ def _check_protocol(url: str, headers: Mapping[str, str]) -> None:
 
 def _error_of(status: int, body: bytes) -> PenstockError:
     try:
-        return from_wire(msgspec.json.decode(body, type=dict[str, dict[str, str]])["error"], status)
-    except (msgspec.DecodeError, KeyError):
+        return msgspec.json.decode(body, type=Refusal).as_error(status)
+    except msgspec.DecodeError:
         said = body[:200].decode("utf-8", "replace")
     message = f"answer {status} is not one of Penstock's ({said!r}); is another server at this URL?"
     # A proxy in between answers like this while the server behind it restarts.

@@ -38,24 +38,24 @@ class CostsWithGpu:
     ) -> None:
         self.kinds = kinds
         self._here = here
-        self._there = MachineCosts(calibration.machine, calibration)
+        self._gpu_machine = MachineCosts(calibration.machine, calibration)
 
     def operation(self, index: int, device: Device) -> Line:
         if device == "cpu":
             return _line(self._here.operations[index])
-        line = self._there.line(operation_part(self.kinds[index], "gpu"))
+        line = self._gpu_machine.line(operation_part(self.kinds[index], "gpu"))
         return Line(line.fixed, line.slope * self.share(index))
 
     def is_operation_measured(self, index: int, device: Device) -> bool:
         if device == "cpu":
             return self._here.operations[index].is_measured
-        return self._there.values(operation_part(self.kinds[index], "gpu")) > 0
+        return self._gpu_machine.values(operation_part(self.kinds[index], "gpu")) > 0
 
     def share(self, index: int) -> float:
         return self._here.shares[index]
 
     def transfer(self, device: Device) -> Line:
-        return self._there.line(TO_GPU if device == "gpu" else TO_CPU)
+        return self._gpu_machine.line(TO_GPU if device == "gpu" else TO_CPU)
 
 
 class BatchWithGpu(NamedTuple):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+import msgspec
 from aiohttp import web
 
-from penstock.errors import BadCall, Bug, PenstockError, TryAgain, to_wire
+from penstock.errors import BadCall, Bug, PenstockError, TryAgain
 from penstock.gateway.context import GATEWAY, Gateway, gateway_of
 from penstock.gateway.protocol import Handler, check_protocol, name_protocol
 from penstock.gateway.scopes import ROUTES, SCOPES_OF
 from penstock.gateway.tokens import Scope, Token
+from penstock.model.refusals import refusal_of
 
 _LOG = logging.getLogger("penstock.gateway")
 
@@ -54,7 +56,8 @@ def _unknown_route(request: web.Request, remedy: str) -> BadCall:
 
 
 def _error_answer(error: PenstockError) -> web.Response:
-    answer = web.json_response({"error": to_wire(error)}, status=error.http_status)
+    body = msgspec.to_builtins(refusal_of(error))
+    answer = web.json_response(body, status=error.http_status)
     if error.http_status == 401:
         answer.headers["WWW-Authenticate"] = "Bearer"
     return answer

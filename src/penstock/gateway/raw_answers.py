@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.errors import Bug, PenstockError, to_wire
+from penstock.errors import Bug, PenstockError
 from penstock.model.protocol import PROTOCOL, PROTOCOL_HEADER
+from penstock.model.refusals import refusal_of
 
 OnAnswer = Callable[[Future[Any]], None]
 """Called on the event loop with what the log says."""
@@ -33,6 +34,6 @@ def raw_answer(error: BaseException, connection: str = "close") -> bytes:
     if not isinstance(error, PenstockError):
         fault = f"{type(error).__name__}: {error}"
         error = Bug(f"the server failed: {fault}; report this", code="bug")
-    body = _encode({"error": to_wire(error)})
+    body = _encode(refusal_of(error))
     line = f"HTTP/1.1 {error.http_status} {error.code}\r\nConnection: {connection}\r\n"
     return b"%b%b%d\r\n\r\n%b" % (line.encode("ascii"), _HEAD, len(body), body)

@@ -13,6 +13,9 @@ still be dropped on their way. The rules, in order:
    few batches have been seen to tell.
 4. The last candidate, D, stays on beside the chosen one, for what that missed.
 
+A plan may have other candidates than the last one had; if that alone changes which are active, it is
+a switch too.
+
 All times are whole microseconds, so that the Scala twin, `penstock.prefetch.Controller`, gives the
 same answers and the same sentences to `tests/vectors/prefetch.json`.
 """
@@ -119,24 +122,40 @@ class Controller(msgspec.Struct, frozen=True):
         beside = LAST if LAST in self.remaining else self.chosen
         return tuple(each for each in self.remaining if each in (self.chosen, beside))
 
-    def after(self, batch: OperatorBatch) -> tuple[Controller, Switch | None]:
-        """The controller after a batch; and the switch, if other candidates are active now."""
-        informed, reason = self._informed(batch)._without_worst()
+    def after(
+        self, batch: OperatorBatch, candidates: Sequence[Candidate]
+    ) -> tuple[Controller, Switch | None]:
+        """The controller after a batch; and the switch, if other candidates are active now.
+
+        `candidates` are those that the plan has now; it may have others than before.
+        """
+        informed, reason = self._with(candidates)._informed(batch)._without_worst()
         chosen, why = informed._choose(batch)
         decided = msgspec.structs.replace(informed, chosen=chosen)
-        if decided.active == self.active:
-            return decided, None
-        return decided, Switch(batch.batch, decided.active, reasons.joined(reason, why))
+        return decided, self._switch_to(decided, batch.batch, reason, why)
 
-    def offered(self, candidates: Sequence[Candidate]) -> Controller:
-        """The controller of an operator whose plan has other candidates now."""
-        if tuple(candidates) == self.candidates:
-            return self
+    def offered(
+        self, candidates: Sequence[Candidate], batch: int
+    ) -> tuple[Controller, Switch | None]:
+        """The controller where the batch behind `batch` is planned again, with these candidates."""
+        other = self._with(candidates)
+        return other, self._switch_to(other, batch)
+
+    def _with(self, candidates: Sequence[Candidate]) -> Controller:
+        """The controller of an operator whose plan has these candidates now."""
         other = msgspec.structs.replace(self, candidates=tuple(candidates))
         if self.chosen is None or self.chosen in other.remaining:
             return other
         first = other.remaining[0] if other.remaining else None
         return msgspec.structs.replace(other, chosen=first)
+
+    def _switch_to(self, decided: Controller, batch: int, *why: str) -> Switch | None:
+        """The switch from this controller to the next one, if others are active then."""
+        if decided.active == self.active:
+            return None
+        is_same_plan = decided.candidates == self.candidates
+        plan = "" if is_same_plan else reasons.offered(decided.candidates)
+        return Switch(batch, decided.active, reasons.joined(plan, *why))
 
     def _informed(self, batch: OperatorBatch) -> Controller:
         """The controller with the facts of a batch, and the decisions still as they were."""
@@ -175,7 +194,7 @@ class Controller(msgspec.Struct, frozen=True):
             return None, ""
         if not self.remaining:
             return None, reasons.nothing_left()
-        if self.chosen is None:
+        if self.chosen is None and batch.misses > 0:
             first = self.remaining[0]
             return first, reasons.first(first, batch.misses, batch.batch)
         choice = self.choice()

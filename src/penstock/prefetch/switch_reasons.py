@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def first(candidate: str, misses: int, batch: int) -> str:
     """The reason for the first candidate ever."""
@@ -38,6 +40,11 @@ def too_late(candidate: str, access_us: int, margin_us: int) -> str:
 def unmeasured(candidate: str) -> str:
     """The reason for a candidate as long as times are not known."""
     return f"too few batches have been timed: {candidate} is the earliest of the rest"
+
+
+def offered(candidates: Sequence[str]) -> str:
+    """The reason for a change of the plan."""
+    return f"the candidates in the plan are now {' '.join(candidates) or 'none'}"
 
 
 def nothing_left() -> str:

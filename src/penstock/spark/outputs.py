@@ -39,7 +39,9 @@ class Outputs:
     @property
     def frame(self) -> DataFrame:
         """One frame with a struct column per stream; of every row all but one are null."""
-        return reduce(lambda above, below: above.unionByName(below), map(self._one, self._frames))
+        return reduce(
+            lambda above, below: above.unionByName(below), map(self._widened, self._frames)
+        )
 
     @property
     def writeStream(self) -> DataStreamWriter:  # noqa: N802, Spark's own word
@@ -47,7 +49,7 @@ class Outputs:
         writer = self.frame.writeStream.format("penstock")
         return writer.option("outputs", ",".join(self._frames))
 
-    def _one(self, name: str) -> DataFrame:
+    def _widened(self, name: str) -> DataFrame:
         from pyspark.sql import functions as f
 
         columns = [

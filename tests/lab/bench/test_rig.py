@@ -16,7 +16,7 @@ from penstock.client import Client
 from penstock.client.address import Address
 from penstock.errors import TryAgain
 from penstock_lab.experiment import rig
-from penstock_lab.experiment.checks import Check, Found
+from penstock_lab.experiment.checks import Check, ComparedRows
 from penstock_lab.experiment.children import Sender
 from penstock_lab.experiment.driver_commands import Drain, Look, Setup, Start, Tell
 from penstock_lab.experiment.plan import Conditions, plan_of
@@ -75,8 +75,8 @@ class Made:
         self.client.append(self.streams["q1"], kept.append_column("price", price))
 
 
-def right(*_: object) -> Found:
-    return Found(100, 0)
+def right(*_: object) -> ComparedRows:
+    return ComparedRows(100, 0)
 
 
 def run_with(
@@ -185,8 +185,8 @@ def test_a_query_that_dies_is_failed_with_what_spark_said(
 
 
 def test_an_answer_that_differs_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def differs(*_: object) -> Found:
-        return Found(100, 3, ("q1, batch 2: expected but not committed price=1",))
+    def differs(*_: object) -> ComparedRows:
+        return ComparedRows(100, 3, ("q1, batch 2: expected but not committed price=1",))
 
     run, _ = run_with(monkeypatch, tmp_path, check=differs)
     assert run.verdict.kind == "wrong"

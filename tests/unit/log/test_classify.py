@@ -20,15 +20,17 @@ from penstock.log.raw.repeats import STEP_MS_MAX, Duplicates
 from penstock.log.rules import RECORD_WINDOW
 from penstock.model.ids import Instance, Lsn
 
-ONE = Instance(1)
+FIRST_INSTANCE = Instance(1)
 
 
 def raw(lsn: int, number: int = 0, producer: str = "q", payload: bytes = b"x") -> Raw:
-    return Raw(Lsn(lsn), payload, producer, ONE, number)
+    return Raw(Lsn(lsn), payload, producer, FIRST_INSTANCE, number)
 
 
 def marks(lsn: int, *names: int, through: int = 0, producer: str = "q") -> Marks:
-    return Marks(Lsn(lsn), producer, ONE, through, names=tuple(Lsn(name) for name in names))
+    return Marks(
+        Lsn(lsn), producer, FIRST_INSTANCE, through, names=tuple(Lsn(name) for name in names)
+    )
 
 
 def committed(reader: Classifier, facts: list[Fact], fed: list[Fact]) -> list[tuple[int, int]]:

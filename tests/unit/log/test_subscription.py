@@ -16,11 +16,11 @@ from penstock.log.reading.subscription import Subscriptions
 from penstock.log.store.view import StoreView
 from penstock.model.ids import Lsn
 
-Told = Callable[[], None]
+LateNotices = Callable[[], None]
 
 
 @pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> Told:
+def late(monkeypatch: pytest.MonkeyPatch) -> LateNotices:
     """Holds back what subscriptions are told, until it is called."""
     held: list[tuple[Subscriptions, tuple[str, ...], Lsn]] = []
     tell = Subscriptions.notify
@@ -37,7 +37,9 @@ def late(monkeypatch: pytest.MonkeyPatch) -> Told:
     return release
 
 
-def test_an_earlier_entry_of_another_tag_is_not_passed_over(tmp_path: Path, late: Told) -> None:
+def test_an_earlier_entry_of_another_tag_is_not_passed_over(
+    tmp_path: Path, late: LateNotices
+) -> None:
     # The reader is woken for b by an older entry, and finds a newer one of b before it has been
     # told of the one of a that stands between them.
     #   place   1  2  3
@@ -77,7 +79,7 @@ def test_an_entry_that_comes_while_the_log_is_being_read_is_given_out_the_next_t
     log.close()
 
 
-def test_what_is_told_one_by_one_is_given_out_once(tmp_path: Path, late: Told) -> None:
+def test_what_is_told_one_by_one_is_given_out_once(tmp_path: Path, late: LateNotices) -> None:
     log = EmbeddedLog.open(tmp_path)
     with log.subscribe(["a", "b"]) as reader:
         given = []

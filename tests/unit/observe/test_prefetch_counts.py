@@ -9,7 +9,7 @@ import pytest
 
 from penstock.observe.prefetch_counts import QueryPrefetch, weighted_percentile
 
-TOLD = {
+DRIVER_COUNTS = {
     "shuffle_bytes": 20_000,
     "relayed": {"passed_on": 12, "arrived": 11, "dropped": 3},
     "operators": [
@@ -42,7 +42,7 @@ TOLD = {
 
 @pytest.fixture
 def prefetch() -> QueryPrefetch:
-    return msgspec.json.decode(json.dumps(TOLD), type=QueryPrefetch)
+    return msgspec.json.decode(json.dumps(DRIVER_COUNTS), type=QueryPrefetch)
 
 
 def test_ratios_are_over_what_was_read_and_what_is_judged(prefetch: QueryPrefetch) -> None:

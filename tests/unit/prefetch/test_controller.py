@@ -15,6 +15,7 @@ from penstock.prefetch.controller import (
     ControlTerms,
     OperatorBatch,
     Prefetches,
+    Switch,
     access_us_p99,
     slack_us_of,
 )
@@ -65,14 +66,21 @@ def states(
             facts.has_failed_attempts,
         )
         before = controller.active
-        controller, switch = controller.after(numbered)
-        assert (switch is not None) == (controller.active != before)
-        if switch is not None:
-            assert switch.active == controller.active
-            assert switch.batch == number
-            assert switch.reason
+        controller, switch = controller.after(numbered, candidates)
+        check_switch(before, controller, switch, number)
         steps.append((numbered, controller))
     return steps
+
+
+def check_switch(
+    before: tuple[Candidate, ...], controller: Controller, switch: Switch | None, batch: int
+) -> None:
+    """Whatever other candidates are active than before, a switch says so, and why."""
+    assert (switch is not None) == (controller.active != before)
+    if switch is not None:
+        assert switch.active == controller.active
+        assert switch.batch == batch
+        assert switch.reason
 
 
 def test_the_vectors_are_what_their_program_writes() -> None:
@@ -152,9 +160,31 @@ def test_other_candidates_in_the_plan_bring_back_none_that_is_discarded(
     history: list[OperatorBatch],
 ) -> None:
     for _, controller in states(candidates, terms, history):
-        other = controller.offered(others)
+        other, _ = controller.offered(others, 0)
         assert set(other.active) <= set(others) - controller.discarded
         assert bool(other.active) <= bool(controller.active)
+
+
+@given(st.lists(st.tuples(FACTS, OFFERS, OFFERS), max_size=10), TERMS)
+def test_other_candidates_in_the_plan_are_no_switch_without_a_reason(
+    history: list[tuple[OperatorBatch, tuple[Candidate, ...], tuple[Candidate, ...]]],
+    terms: ControlTerms,
+) -> None:
+    controller = Controller(CANDIDATES, terms)
+    for facts, planned, planned_again in history:
+        before = controller.active
+        controller, switch = controller.after(facts, planned)
+        check_switch(before, controller, switch, facts.batch)
+        before = controller.active
+        controller, switch = controller.offered(planned_again, facts.batch)
+        check_switch(before, controller, switch, facts.batch)
+
+
+def test_a_switch_names_the_candidates_that_the_plan_has_now() -> None:
+    first, other, again = reasons_of(SCENES["a batch is planned again with other candidates"])
+    assert first.startswith("10 reads of batch 0 missed the cache")
+    assert other == "the candidates in the plan are now C D"
+    assert again == "the candidates in the plan are now none"
 
 
 def test_a_change_of_access_moves_the_choice_after_five_batches() -> None:

@@ -68,8 +68,10 @@ final class ActiveCandidates(
     counted(run, countsHere(run))
     val all = Json.createObjectNode()
     all.put("shuffle_bytes", facts.shuffleBytes(run))
+    // Read first: a block that is passed on meanwhile has not arrived before.
+    val arrived = relayed.arrivedCount
     all.putObject("relayed").put("passed_on", relayed.passedCount)
-      .put("arrived", relayed.arrivedCount).put("dropped", relayed.droppedCount)
+      .put("arrived", arrived).put("dropped", relayed.droppedCount)
     val operators = all.putArray("operators")
     val planned = lookaheads.of(run).filterNot(_ => endedRuns(run)).map(each => each.operator -> each).toMap
     planned.keys.foreach(control(run, _)(identity))

@@ -62,24 +62,35 @@ final case class Controller(
     remaining.filter(each => each == candidate || each == Candidate.D)
   }
 
-  /** The controller after a batch; and the switch, if other candidates are active now. */
-  def after(batch: OperatorBatch): (Controller, Option[Switch]) = {
-    val (judging, reason) = informed(batch).withoutWorst
+  /**
+   * The controller after a batch; and the switch, if other candidates are active now.
+   *
+   * @param planned those that the plan has now; it may have others than before
+   */
+  def after(batch: OperatorBatch, planned: Seq[Candidate]): (Controller, Option[Switch]) = {
+    val (judging, reason) = withCandidates(planned).informed(batch).withoutWorst
     val (next, why) = judging.choose(batch)
     val decided = judging.copy(chosen = next)
-    val switch = Option.when(decided.active != active) {
-      Switch(batch.batch, decided.active, SwitchReasons.joined(reason, why))
-    }
-    (decided, switch)
+    (decided, switchTo(decided, batch.batch, reason, why))
   }
 
-  /** The controller of an operator whose plan has other candidates now. */
-  def offered(others: Seq[Candidate]): Controller = if (others == candidates) this
-  else {
-    val other = copy(candidates = others)
+  /** The controller where the batch behind `batch` is planned again, with these candidates. */
+  def offered(planned: Seq[Candidate], batch: Long): (Controller, Option[Switch]) = {
+    val other = withCandidates(planned)
+    (other, switchTo(other, batch))
+  }
+
+  private def withCandidates(planned: Seq[Candidate]): Controller = {
+    val other = copy(candidates = planned)
     if (chosen.forall(other.remaining.contains)) other
     else other.copy(chosen = other.remaining.headOption)
   }
+
+  private def switchTo(decided: Controller, batch: Long, why: String*): Option[Switch] =
+    Option.when(decided.active != active) {
+      val plan = if (decided.candidates == candidates) "" else SwitchReasons.offered(decided.candidates)
+      Switch(batch, decided.active, SwitchReasons.joined(plan +: why: _*))
+    }
 
   private def informed(batch: OperatorBatch): Controller = {
     val reported = if (batch.hasFailedAttempts) Map.empty[Candidate, Prefetches] else batch.prefetches
@@ -109,10 +120,11 @@ final case class Controller(
     else
       (remaining.headOption, chosen) match {
         case (None, _) => (None, SwitchReasons.NothingLeft)
-        case (Some(first), None) => (Some(first), SwitchReasons.first(first, batch.misses, batch.batch))
-        case (Some(first), Some(current)) =>
+        case (Some(first), None) if batch.misses > 0 =>
+          (Some(first), SwitchReasons.first(first, batch.misses, batch.batch))
+        case (Some(first), current) =>
           choice.fold[(Option[Candidate], String)] {
-            val stays = if (remaining.contains(current)) current else first
+            val stays = current.filter(remaining.contains).getOrElse(first)
             (Some(stays), SwitchReasons.unmeasured(stays))
           } { case (candidate, reason) => (Some(candidate), reason) }
       }

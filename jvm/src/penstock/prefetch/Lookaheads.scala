@@ -8,7 +8,7 @@ import scala.collection.mutable
  *
  * @param operator Spark's id of it
  * @param name of its node in the plan
- * @param found places of the plan from which its keys can be hinted
+ * @param candidates places of the plan from which its keys can be hinted
  * @param active those that hint in the batch planned last
  * @param reasons why places are missing, or why the operator is left alone
  */

@@ -39,8 +39,9 @@ private[prefetch] final class OperatorControl(run: String, val operator: Long) e
       lastSlackUs: Map[Candidate, Long],
       hasFailedAttempts: Boolean): Set[Candidate] = {
     fixed = None
-    controller = controller.copy(terms = terms).offered(offered)
-    if (batch > decidedBefore) {
+    val before = controller.copy(terms = terms)
+    val (next, switch) = if (batch <= decidedBefore) before.offered(offered, batch - 1)
+    else {
       val facts = OperatorBatch(
         batch - 1,
         sinceDecided.reads,
@@ -49,14 +50,14 @@ private[prefetch] final class OperatorControl(run: String, val operator: Long) e
         lastSlackUs,
         sinceDecided.fetchUs,
         hasFailedAttempts)
-      val (next, switch) = controller.after(facts)
-      controller = next
-      switch.foreach(log)
-      switches = (switches ++ switch).takeRight(SwitchesKept)
       keepSlack(lastSlackUs)
       sinceDecided = OperatorCounts()
       decidedBefore = batch
+      before.after(facts, offered)
     }
+    controller = next
+    switch.foreach(log)
+    switches = (switches ++ switch).takeRight(SwitchesKept)
     controller.active.toSet
   }
 

@@ -33,7 +33,7 @@ final class Prefetching(clock: Clock) extends StatePrefetch with Logging {
       val shared = sharedFor(settings)
       val opened = new StoreCache(
         run, store, native, shared.cache, clock, settings.isWriteBack,
-        tune(run, settings.hotThreshold, _, _), () => ends.getOrDefault(run, Map.empty[String, Long]), hint)
+        tune(run, settings.hotThreshold, _, _), () => ends.getOrDefault(run, Map.empty[String, Long]), hintOnward)
       stores.put((run, store), opened)
       opened
     }
@@ -45,9 +45,16 @@ final class Prefetching(clock: Clock) extends StatePrefetch with Logging {
     if (storesOf(store.run).isEmpty) forgetRun(store.run)
   }
 
-  override def hint(hints: HintBatch): Unit =
-    try Option(stores.get((hints.run, hints.store))).foreach(_.hint(hints))
-    catch { case NonFatal(e) => logWarning(s"hints for ${hints.store} were dropped", e) }
+  override def hint(hints: HintBatch): Boolean =
+    try {
+      val store = Option(stores.get((hints.run, hints.store)))
+      store.foreach(_.hint(hints))
+      store.isDefined
+    } catch {
+      case NonFatal(e) =>
+        logWarning(s"hints for ${hints.store} were dropped", e)
+        false
+    }
 
   override def hotKeys(of: SketchOf, start: Int): HotKeys = current match {
     case Some(shared) if start < HotThreshold.Max =>
@@ -97,6 +104,11 @@ final class Prefetching(clock: Clock) extends StatePrefetch with Logging {
 
   private def storesOf(run: String): Seq[StoreCache] =
     stores.values.asScala.filter(_.run == run).toSeq.sortBy(_.store)
+
+  private def hintOnward(hints: HintBatch): Unit = {
+    hint(hints)
+    ()
+  }
 
   private def tune(run: String, start: Int, batch: Long, counted: HotBatch): Unit = {
     thresholds.compute(run, (_, before) =>

@@ -9,13 +9,13 @@ final class RelayedHints {
   private val received = new AtomicLong
   private val lost = new AtomicLong
 
-  /** The driver has sent a block on. */
+  /** The driver sends a block on: counted before an answer to it can come. */
   def passedOn(): Unit = { passed.incrementAndGet(); () }
 
   /** An executor has taken a block for its state; counted there, and on the driver by its answer. */
   def arrived(): Unit = { received.incrementAndGet(); () }
 
-  /** Blocks for which there was no room, or whose store is loaded nowhere. */
+  /** Blocks for which there was no room, or whose store is loaded nowhere, or no longer where they went. */
   def dropped(blocks: Long): Unit = { lost.addAndGet(blocks); () }
 
   /** What was dropped here since this was last asked: an executor tells the driver. */

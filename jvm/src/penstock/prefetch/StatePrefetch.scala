@@ -19,9 +19,10 @@ trait StatePrefetch {
 
   /**
    * Takes note that keys will be asked for. Returns at once and never throws: a hint may be
-   * dropped, which costs a read and no answer.
+   * dropped, which costs a read and no answer. False if their store is not open here, or none of
+   * them was taken for a fault.
    */
-  def hint(hints: HintBatch): Unit
+  def hint(hints: HintBatch): Boolean
 
   /** The batch under way reads each stream of the log up to this position. */
   def reads(run: String, until: Map[String, Long]): Unit

@@ -21,6 +21,11 @@ private[prefetch] object SwitchReasons {
   def unmeasured(candidate: Candidate): String =
     s"too few batches have been timed: $candidate is the earliest of the rest"
 
+  def offered(candidates: Seq[Candidate]): String = {
+    val names = if (candidates.isEmpty) "none" else candidates.mkString(" ")
+    s"the candidates in the plan are now $names"
+  }
+
   val NothingLeft = "no candidate is left"
 
   def joined(parts: String*): String = parts.filter(_.nonEmpty).mkString("; ")

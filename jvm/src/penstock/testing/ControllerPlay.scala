@@ -4,30 +4,43 @@ package penstock.testing
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
 
-import penstock.prefetch.{Candidate, Controller, ControlTerms, OperatorBatch, Prefetches}
+import penstock.prefetch.{Candidate, Controller, ControlTerms, OperatorBatch, Prefetches, Switch}
 import penstock.wire.Json
 
 /** Tells the controller of the batches of a vector, which its Python twin is held to as well. */
 object ControllerPlay {
 
-  /** What is active and discarded after each batch, and why where that has changed. */
+  /**
+   * What is active and discarded after each batch, and why where that has changed; and once more for
+   * a batch behind which the plan is made again.
+   */
   def answer(vector: String): String = {
     val asked = Json.readTree(vector)
     val answers = Json.createArrayNode()
-    val candidates = named(asked.path("candidates"))
-    asked.path("batches").elements().asScala.foldLeft(Controller(candidates, termsOf(asked.path("terms")))) {
-      (controller, batch) =>
-        val (next, switch) = controller.after(batchOf(batch))
-        val answer = answers.addObject()
-        val active = answer.putArray("active")
-        next.active.foreach(each => active.add(each.name))
-        val discarded = answer.putArray("discarded")
-        Candidate.all.filter(next.discarded).foreach(each => discarded.add(each.name))
-        switch.fold(answer.putNull("reason"))(each => answer.put("reason", each.reason))
-        next
+    def answered(decided: (Controller, Option[Switch])): Controller = {
+      fill(answers.addObject(), decided._1, decided._2)
+      decided._1
+    }
+    val first = Controller(named(asked.path("candidates")), termsOf(asked.path("terms")))
+    asked.path("batches").elements().asScala.map(batchOf).foldLeft(first) { (controller, batch) =>
+      def planned(field: String) =
+        Option(asked.path(field).get(batch.batch.toString)).map(named)
+      val candidates = planned("offered").getOrElse(controller.candidates)
+      val next = answered(controller.after(batch, candidates))
+      planned("planned_again").fold(next)(others => answered(next.offered(others, batch.batch)))
     }
     answers.toString
+  }
+
+  private def fill(answer: ObjectNode, controller: Controller, switch: Option[Switch]): Unit = {
+    val active = answer.putArray("active")
+    controller.active.foreach(each => active.add(each.name))
+    val discarded = answer.putArray("discarded")
+    Candidate.all.filter(controller.discarded).foreach(each => discarded.add(each.name))
+    switch.fold(answer.putNull("reason"))(each => answer.put("reason", each.reason))
+    ()
   }
 
   private def named(names: JsonNode): Seq[Candidate] =

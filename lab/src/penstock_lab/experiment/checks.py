@@ -21,7 +21,7 @@ from penstock_lab.workloads.ads import Ads, AdsOptions
 from penstock_lab.workloads.load import WORKLOADS
 
 
-class Found(msgspec.Struct, frozen=True):
+class ComparedRows(msgspec.Struct, frozen=True):
     """The numbers of rows compared and of rows that differ, and the first of those as sentences."""
 
     rows_checked: int
@@ -30,7 +30,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 Check: TypeAlias = Callable[
-    [Client | None, Query, Mapping[str, str], Mapping[str, str], Path], Found
+    [Client | None, Query, Mapping[str, str], Mapping[str, str], Path], ComparedRows
 ]
 """Compares everything a query has committed; the query must have stopped. See `with_oracle`."""
 
@@ -42,7 +42,7 @@ def with_oracle(
     streams: Mapping[str, str],
     folder: Path,
     generator: Mapping[str, Any] = MappingProxyType({}),
-) -> Found:
+) -> ComparedRows:
     """Every committed batch against DuckDB. Without a client the rows are in files.
 
     `generator` has the options that ads were made with, where they are not the usual ones.
@@ -57,7 +57,7 @@ def with_oracle(
     if not checked.rows:
         raise BadCall(f"of what {query.name} wrote nothing was compared", code="nothing_compared")
     shown = tuple(str(difference) for difference in checked.differences)
-    return Found(checked.rows, checked.different, shown)
+    return ComparedRows(checked.rows, checked.different, shown)
 
 
 def tables(

@@ -117,7 +117,7 @@ class Trial:
         """Where the log is kept, if not in a folder."""
         self._outage = contextlib.nullcontext() if outage is None else outage
         self._closing = contextlib.ExitStack()
-        self._told: dict[str, int] = {}
+        self._batches_told: dict[str, int] = {}
 
     def __enter__(self) -> Trial:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -171,12 +171,14 @@ class Trial:
             create_outputs(self.client, asked.query, asked.streams)
         with self._engine(self.size.conf) as engine:
             self.ids = self._start(engine)
-            self._wait(engine, lambda: all(count > 0 for count in self._told.values()))
+            self._wait(engine, lambda: all(count > 0 for count in self._batches_told.values()))
             with self._outage:
                 self._kill_server()
                 self._wait(
                     engine,
-                    lambda: all(count >= BATCHES_BEFORE_THE_KILL for count in self._told.values()),
+                    lambda: all(
+                        count >= BATCHES_BEFORE_THE_KILL for count in self._batches_told.values()
+                    ),
                 )
             self._feed.append(1)  # 2
             self._clock.sleep(INTO_A_BATCH_S)
@@ -245,7 +247,7 @@ class Trial:
             self._look()
             if is_done():
                 return
-            now_s, committed = self._clock.monotonic_s(), sum(self._told.values())
+            now_s, committed = self._clock.monotonic_s(), sum(self._batches_told.values())
             if committed > seen:
                 seen, moved_s = committed, now_s
             if now_s - moved_s > STALL_S:
@@ -266,9 +268,9 @@ class Trial:
         for asked in self.group.asked:
             for query in self.ids[asked.name].values():
                 count = batches.get(query, 0)
-                for batch in range(self._told.get(query, 0), min(count, self.size.commits)):
+                for batch in range(self._batches_told.get(query, 0), min(count, self.size.commits)):
                     self._tell(f"{asked.name}, batch {batch + 1} of {self.size.commits}")
-                self._told[query] = count
+                self._batches_told[query] = count
 
     def _answered(self, asked: Asked, before: Checked) -> Answered:
         after = self.check(asked)

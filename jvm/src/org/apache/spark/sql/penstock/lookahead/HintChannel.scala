@@ -2,7 +2,7 @@
 // classes of the JVM.
 package org.apache.spark.sql.penstock.lookahead
 
-import java.util.concurrent.{ArrayBlockingQueue, ConcurrentHashMap}
+import java.util.concurrent.{ArrayBlockingQueue, ConcurrentHashMap, TimeoutException}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.concurrent.{ExecutionContext, Future}
@@ -12,7 +12,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
-import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, RpcTimeout, ThreadSafeRpcEndpoint}
+import org.apache.spark.rpc.{RpcAddress, RpcCallContext, RpcEndpointRef, RpcEnv, RpcTimeout, ThreadSafeRpcEndpoint}
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
 import org.apache.spark.sql.execution.streaming.state.{StateStoreCoordinatorRef, StateStoreProviderId}
 import org.apache.spark.util.RpcUtils
@@ -21,7 +21,7 @@ import penstock.Clock
 import penstock.commit.Workers
 import penstock.commit.channel.JavaBytes
 import penstock.commit.jvm.{JvmPart, JvmResources}
-import penstock.prefetch.{HintBatch, RelayedHints}
+import penstock.prefetch.{HintBatch, RelayedHints, StatePrefetch}
 
 /**
  * The way of hints to the state of another executor: to the driver, which knows where each store is
@@ -73,13 +73,17 @@ private[lookahead] object HintChannel {
 /**
  * One way with a bound on what is under way.
  *
- * @param ask sends a message; the answer says whether there was room for it
- * @param onTaken called when there was
+ * @param ask sends a message; the answer says whether it was taken
+ * @param onSend called before a message is sent
+ * @param onTaken called when it was taken
+ * @param onLost called when nobody can be reached on this way any more
  */
 private final class HintWay(
     ask: Any => Future[Boolean],
     relayed: RelayedHints,
-    onTaken: () => Unit = () => ()) {
+    onSend: () => Unit = () => (),
+    onTaken: () => Unit = () => (),
+    onLost: () => Unit = () => ()) {
   private val underWay = new AtomicInteger
 
   /** False if there is no room. */
@@ -88,22 +92,27 @@ private final class HintWay(
       underWay.decrementAndGet()
       false
     } else {
-      try
-        ask(message).onComplete { answer =>
-          underWay.decrementAndGet()
-          answer match {
-            case Success(true) => onTaken()
-            case Success(false) | Failure(_) => relayed.dropped(1)
-          }
-        }(ExecutionContext.parasitic)
-      catch { case NonFatal(_) => underWay.decrementAndGet(); relayed.dropped(1) }
+      onSend()
+      val answer =
+        try ask(message)
+        catch { case NonFatal(e) => Future.failed(e) }
+      answer.onComplete { taken =>
+        underWay.decrementAndGet()
+        taken match {
+          case Success(true) => onTaken()
+          case Success(false) => relayed.dropped(1)
+          case Failure(e) =>
+            relayed.dropped(1)
+            // Who is late may answer the next one.
+            if (!e.isInstanceOf[TimeoutException]) onLost()
+        }
+      }(ExecutionContext.parasitic)
       true
     }
 }
 
 private object HintWay {
-  def to(endpoint: RpcEndpointRef, onTaken: () => Unit = () => ()): HintWay =
-    new HintWay(endpoint.ask[Boolean](_, HintChannel.Limit), JvmResources.here.relayed, onTaken)
+  def asking(endpoint: RpcEndpointRef): Any => Future[Boolean] = endpoint.ask[Boolean](_, HintChannel.Limit)
 }
 
 /** On an executor: takes hints for the state of this JVM, and has the way to the driver. */
@@ -129,23 +138,29 @@ private final class HintListener extends JvmPart with Logging {
     val here =
       env.rpcEnv.setupEndpoint(s"${HintChannel.Name}-here", new ExecutorEndpoint(env.rpcEnv))
     endpoint = Some((env.rpcEnv, here))
-    driver.send((env.executorId, here))
-    HintWay.to(driver)
+    val ask = HintWay.asking(driver)
+    // Not waited for: until it has come, the driver drops what is for this executor.
+    ask((env.executorId, here))
+    new HintWay(ask, JvmResources.here.relayed)
   }
 
   private final class ExecutorEndpoint(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
     override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
       case hints: Array[Byte] =>
-        val batch = JavaBytes.decode[HintBatch](hints)
-        val isTaken = JvmResources.here.prefetch.hasStore(batch.run)
-        JvmResources.here.prefetch.hint(batch)
-        if (isTaken) JvmResources.here.relayed.arrived()
-        context.reply(isTaken)
+        val resources = JvmResources.here
+        context.reply(HintListener.take(JavaBytes.decode[HintBatch](hints), resources.prefetch, resources.relayed))
     }
   }
 }
 
 private object HintListener {
+
+  /** False if the store is not open here, as when it has moved on meanwhile: the driver counts the drop. */
+  def take(hints: HintBatch, prefetch: StatePrefetch, relayed: RelayedHints): Boolean = {
+    val isTaken = prefetch.hint(hints)
+    if (isTaken) relayed.arrived()
+    isTaken
+  }
 
   /** Where Spark has ended its RPC already, there is nothing left to stop. */
   def stop(rpc: RpcEnv, endpoint: RpcEndpointRef): Unit =
@@ -155,10 +170,13 @@ private object HintListener {
 
 private final case class WaitingHints(store: StateStoreProviderId, hints: Array[Byte])
 
+/** An executor that takes hints, and the address that its connection comes from. */
+private final case class HintTaker(address: RpcAddress, way: HintWay)
+
 /** On the driver: what came in goes out, on a thread of its own, to where its store is loaded. */
 private final class HintRelay(relayed: RelayedHints) extends JvmPart with Logging {
   private val waiting = new ArrayBlockingQueue[WaitingHints](HintChannel.WaitingMax)
-  private val executors = new ConcurrentHashMap[String, HintWay]
+  private val executors = new ConcurrentHashMap[String, HintTaker]
   private var endpoint = Option.empty[(RpcEnv, RpcEndpointRef)]
   private var isTried = false
   @volatile private var thread = Option.empty[Thread]
@@ -188,34 +206,52 @@ private final class HintRelay(relayed: RelayedHints) extends JvmPart with Loggin
   def take(store: StateStoreProviderId, hints: Array[Byte]): Boolean =
     waiting.offer(WaitingHints(store, hints))
 
+  /** An executor can be sent hints from now on, until it disconnects or cannot be reached. */
+  def joined(executor: String, address: RpcAddress, ask: Any => Future[Boolean]): Unit = {
+    val way = new HintWay(ask, relayed, () => relayed.passedOn(), () => relayed.arrived(), () => left(address))
+    executors.put(executor, HintTaker(address, way))
+    ()
+  }
+
+  /** The executor is gone: one that comes in its place joins by itself. */
+  def left(address: RpcAddress): Unit = {
+    executors.values.removeIf(_.address == address)
+    ()
+  }
+
+  /** Sends a block to the executor that has its store, if one has. */
+  def pass(hints: Array[Byte], executor: Option[String]): Unit = {
+    val isSent = executor.flatMap(id => Option(executors.get(id))).exists(_.way.send(hints))
+    if (!isSent) relayed.dropped(1)
+  }
+
+  /** How many executors take hints. */
+  def executorCount: Int = executors.size
+
   private def end(): Unit = thread.foreach(_.interrupt())
 
   private def run(locations: StoreLocations): Unit =
     try while (!Thread.currentThread.isInterrupted) {
       val block = waiting.take()
-      try pass(block, locations)
+      try pass(block.hints, locations.executorOf(block.store))
       catch { case NonFatal(e) => logDebug("a hint did not get on", e); relayed.dropped(1) }
     } catch { case _: InterruptedException => }
 
-  private def pass(block: WaitingHints, locations: StoreLocations): Unit = {
-    val to = locations.executorOf(block.store).flatMap(id => Option(executors.get(id)))
-    if (to.exists(_.send(block.hints))) relayed.passedOn()
-    else relayed.dropped(1)
-  }
-
   private final class DriverEndpoint(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
-    override def receive: PartialFunction[Any, Unit] = {
-      case (executor: String, listener: RpcEndpointRef) =>
-        executors.put(executor, HintWay.to(listener, () => relayed.arrived()))
-        ()
-    }
 
     /** The answer is false if too many wait. */
     override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
+      case (executor: String, listener: RpcEndpointRef) =>
+        // An executor that takes no connections has no address but that of the one it has made.
+        val address = Option(listener.address).getOrElse(context.senderAddress)
+        joined(executor, address, HintWay.asking(listener))
+        context.reply(true)
       case (store: StateStoreProviderId, hints: Array[Byte], dropped: Long) =>
         relayed.dropped(dropped)
         context.reply(take(store, hints))
     }
+
+    override def onDisconnected(remoteAddress: RpcAddress): Unit = left(remoteAddress)
 
     override def onStop(): Unit = end()
   }

@@ -21,8 +21,10 @@ private[lookahead] object HintRoute {
     if (source.hintsHere || SparkEnv.get.executorId == SparkContext.DRIVER_IDENTIFIER) Here else new ByStore
 
   private object Here extends HintRoute {
-    override def send(store: StateStoreProviderId, hints: HintBatch): Unit =
+    override def send(store: StateStoreProviderId, hints: HintBatch): Unit = {
       JvmResources.here.prefetch.hint(hints)
+      ()
+    }
   }
 
   /** Looks once a task and store whether it is loaded here, and sends the rest to the driver. */
