@@ -1,13 +1,11 @@
-"""A GPU that is full, taken, lost, too old or absent: rows are split, or the cause is told; what it
-does not take runs on the CPU and is named."""
+"""A GPU that is taken, lost, too old or absent: the cause is told; what it does not take runs on the
+CPU and is named."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,15 +15,13 @@ import pyarrow as pa
 import pytest
 
 from penstock.devices.gpu import worker_gpu
-from penstock.devices.gpu.backend import Array
-from penstock.devices.gpu.execution import PART_ROWS_MIN, added_times, execute
+from penstock.devices.gpu.execution import execute
 from penstock.devices.gpu.losses import cause_of
 from penstock.devices.gpu.refusals import refusal, refusals
 from penstock.devices.gpu.slots import try_slot
 from penstock.devices.gpu.worker_gpu import WorkerGpu
 from penstock.devices.operators.aggregate import Aggregate
 from penstock.devices.operators.order import SortKey
-from penstock.devices.operators.rows import Numbers, Rows
 from penstock.devices.pipeline import (
     DeviceRefused,
     EventTime,
@@ -41,62 +37,7 @@ from penstock.devices.pipeline import (
 from penstock.devices.pipeline import execute as execute_on_cpu
 from penstock.errors import BadCall
 from support.columns import call, column, listed, literal, rows
-from support.host_device import HostBackend, HostGpu
-
-MANY = 10 * PART_ROWS_MIN
-TOTAL = Aggregate("sum", (column(1),), "bigint", "bigint")
-NUMBERS = Rows((pa.array([n % 7 for n in range(MANY)]), pa.array(range(MANY))), MANY)
-ROW_BYTES = 16
-
-
-def small_gpu(rows_held: int) -> HostGpu:
-    return HostGpu(HostBackend(rows_held * ROW_BYTES))
-
-
-def test_rows_that_do_not_fit_are_split_and_their_groups_have_several_parts() -> None:
-    gpu = small_gpu(MANY // 3)
-    made, report = execute(Pipeline((Grouped((column(0),), (TOTAL,)),)), NUMBERS, gpu=gpu)
-    totals: Counter[int] = Counter()
-    for key, total in listed(made):
-        totals[key] += total
-    whole, _ = execute_on_cpu(Pipeline((Grouped((column(0),), (TOTAL,)),)), NUMBERS)
-    assert totals == dict(listed(whole))
-    assert (made.count, report.splits) == (4 * 7, 4)
-    assert gpu.backend.frees == 3
-    assert (report.rows, report.step_rows) == (MANY, (MANY,))
-
-
-@pytest.mark.parametrize("count", [None, 5])
-def test_an_order_is_made_again_of_the_orders_of_parts(count: int | None) -> None:
-    by = (SortKey(column(0)), SortKey(column(1), is_descending=True))
-    steps: tuple[Step, ...] = (
-        Filter(call("greater", "boolean", column(1), literal("bigint", 2))),
-        Sorted(by, count),
-    )
-    made, report = execute(Pipeline(steps), NUMBERS, gpu=small_gpu(MANY // 2))
-    assert listed(made) == listed(execute_on_cpu(Pipeline(steps), NUMBERS)[0])
-    assert report.splits == 2
-
-
-def test_groups_that_a_later_step_counts_are_not_split() -> None:
-    steps = (Grouped((column(0),), (TOTAL,)), Sorted((SortKey(column(1)),), 1))
-    with pytest.raises(DeviceRefused, match="do not fit") as refused:
-        execute(Pipeline(steps), NUMBERS, gpu=small_gpu(MANY // 2))
-    assert refused.value.cause == "full"
-
-
-def test_a_device_without_room_for_a_part_is_full() -> None:
-    with pytest.raises(DeviceRefused) as refused:
-        execute(Pipeline((Project((column(0),)),)), NUMBERS, gpu=small_gpu(1))
-    assert refused.value.cause == "full"
-
-
-def test_event_times_of_parts_are_those_of_the_whole() -> None:
-    first, second = EventTimes(1, 5, 5, 5.0), EventTimes(3, 1, 9, 3.0)
-    assert added_times(first, second) == EventTimes(4, 1, 9, 3.5)
-    assert added_times(None, second) == added_times(second, None) == second
-    assert added_times(None, None) is None
-
+from support.host_device import HostGpu, cuda_error
 
 WIDE = pa.decimal128(25, 2)
 
@@ -208,32 +149,6 @@ def test_a_gpu_that_is_insisted_on_adds_decimals_up() -> None:
     made, report = execute(pipeline, priced, gpu=HostGpu())
     assert sorted(listed(made)) == sorted(listed(execute_on_cpu(pipeline, priced)[0]))
     assert report.step_devices == ()
-
-
-class UnpinnedBackend(HostBackend):
-    """A device beside a host that has no room for the buffer of an upload."""
-
-    def upload(self, arrays: Sequence[Numbers]) -> list[Array]:
-        try:
-            return super().upload(arrays)
-        except MemoryError as error:
-            raise cuda_error(2) from error
-
-
-def test_rows_are_split_too_where_the_host_has_no_room_for_their_transfer() -> None:
-    gpu = HostGpu(UnpinnedBackend(MANY // 2 * ROW_BYTES))
-    steps = (Filter(call("greater", "boolean", column(1), literal("bigint", 2))),)
-    made, report = execute(Pipeline(steps), NUMBERS, gpu=gpu)
-    assert listed(made) == listed(execute_on_cpu(Pipeline(steps), NUMBERS)[0])
-    assert report.splits == 2
-
-
-def cuda_error(status: int) -> Exception:
-    kind = type("CUDARuntimeError", (RuntimeError,), {"__module__": "cupy_backends.cuda.api"})
-    error: Any = kind("said by CUDA")
-    error.status = status
-    made: Exception = error
-    return made
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,15 @@ def piped(rows: DataFrame) -> DataFrame:
     return penstock.columnar(rows, Pipeline(steps), "k string, i bigint")
 
 
-@pytest.mark.parametrize("build", [mapped, piped])
+def piped_as_its_steps_tell(rows: DataFrame) -> DataFrame:
+    """Without a schema: columns that pass keep their names, what is computed has its place."""
+    both = (Column(1), Column(0), Call("abs", "bigint", (Column(3),)))
+    made = penstock.columnar(rows, Pipeline((Project(both),)))
+    assert made.dtypes == [("k", "string"), ("at", "timestamp"), ("c2", "bigint")]
+    return made
+
+
+@pytest.mark.parametrize("build", [mapped, piped, piped_as_its_steps_tell])
 def test_a_function_of_ones_own_over_the_log_gets_its_columns(
     compared: Compared, build: Callable[[DataFrame], DataFrame]
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,10 +20,18 @@ from support.spark.admitted_queries import terms
 from support.spark.hidden_gpus import hidden_gpus
 from support.spark.plain_windows import NO_DATA
 from support.spark.played_plans import BYTES, PathsInTurn, ReportedPlans
-from support.spark.window_rows import append, some_commits, sums
+from support.spark.window_rows import (
+    Commit,
+    append,
+    commits,
+    commits_with_empty_batches,
+    some_commits,
+    sums,
+)
 from support.spark.window_runs import DEVICES, Compared, WindowRun
 
 COMMITS = 8
+EXAMPLES = 4
 ROWS = 30
 """Rows of a commit."""
 OPERATIONS = ["filter", "project", "aggregate"]
@@ -97,6 +106,31 @@ def test_the_path_changes_with_the_plan_of_every_batch(
     (note,) = ours.device_notes
     last = plans.planned[max(plans.planned)]
     assert note.text.startswith(f"{last} on cpu: turn of" if last == "columnar" else f"{last}: ")
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@example(made=commits_with_empty_batches())
+@given(made=commits())
+@pytest.mark.usefixtures("theirs")
+def test_paths_that_change_with_every_batch_answer_any_rows_as_spark_does(
+    spark: SparkSession,
+    client: Client,
+    server: ServerProcess,
+    fresh: Callable[[str], str],
+    tmp_path_factory: pytest.TempPathFactory,
+    made: list[Commit],
+) -> None:
+    stream, folder = fresh("planned"), tmp_path_factory.mktemp("planned")
+    append(client, stream, made)
+    by_spark = Compared(spark, stream, folder, DEVICES, "cpu").run(sums, "spark")
+    plans = PathsInTurn(["columnar", "spark", "panes"])
+    with PlayedAdmission(server.url) as admission:
+        admission.plan_of = plans
+        reports = ReportedPlans(admission, plans)
+        options = terms(admission, server)
+        ours = run_planned(spark, stream, folder / "ours", options, reports)
+    check_answers(ours, by_spark)
+    assert reports.paths == plans.planned
 
 
 def test_a_question_names_what_can_be_planned_and_where(

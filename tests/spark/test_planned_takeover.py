@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ from support.servers.played_admission import PlayedAdmission
 from support.servers.processes import START_S, DriverProcess, ServerProcess, wait_until
 from support.spark import plain_windows, spark_alone, window_runs
 from support.spark.admitted_queries import terms
-from support.spark.played_plans import PathsInTurn
+from support.spark.played_plans import PathsInTurn, ReportedPlans
 from support.spark.window_runs import DEVICES
 
 MODE = "spark.penstock.commit.mode"
@@ -48,13 +49,20 @@ def test_a_query_that_changes_path_with_every_batch_is_killed_and_continued_by_s
     plans = PathsInTurn(PATHS)
     admission.plan_of = plans
     killed = run_until_killed(server, admission, tmp_path / "driver", stream, options, checkpoint)
-    assert "columnar" in plans.planned.values()
+    killed_at = max(plans.planned)
     assert len(killed) < ENDED_AT
+    reports = ReportedPlans(admission, plans, after=killed_at)
     settings = {**plain_windows.NO_DATA, MODE: "sync", DEVICES: "auto"}
     later = window_runs.run(
-        spark, stream, plain_windows.sums, str(checkpoint), settings=settings, options=options
+        spark,
+        stream,
+        plain_windows.sums,
+        str(checkpoint),
+        settings=settings,
+        options=options,
+        at_end=reports,
     )
-    assert set(plans.planned.values()) == {"spark", "panes", "columnar"}
+    check_paths(plans, reports, killed_at)
     by_spark = {**settings, DEVICES: "spark"}
 
     def run_by_spark() -> window_runs.WindowRun:
@@ -72,6 +80,21 @@ def test_a_query_that_changes_path_with_every_batch_is_killed_and_continued_by_s
     theirs |= run_by_spark().answer
     assert window_runs.differences({**killed, **later.answer, **last}, theirs) == []
     assert sorted(theirs) == list(range(ENDED_AT + 1))
+
+
+def check_paths(plans: PathsInTurn, reports: ReportedPlans, killed_at: int) -> None:
+    """Batches ran as planned: another path after each, once workers were offered, in both runs."""
+    ran = reports.paths
+    assert ran == {cut: plans.planned[cut] for cut in ran}
+    assert set(ran.values()) == {"spark", "panes", "columnar"}
+    runs = [
+        [path for cut, path in sorted(ran.items()) if (cut > killed_at) == is_later]
+        for is_later in (False, True)
+    ]
+    offered = [paths[paths.index("columnar") :] if "columnar" in paths else [] for paths in runs]
+    changes = [pair for paths in offered for pair in pairwise(paths)]
+    assert changes
+    assert all(before != after for before, after in changes), runs
 
 
 def run_until_killed(

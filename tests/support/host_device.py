@@ -80,3 +80,11 @@ class HostGpu:
         # A GPU does not warn either.
         with np.errstate(all="ignore"):
             yield self.backend
+
+
+def cuda_error(status: int) -> Exception:
+    kind = type("CUDARuntimeError", (RuntimeError,), {"__module__": "cupy_backends.cuda.api"})
+    error: Any = kind("said by CUDA")
+    error.status = status
+    made: Exception = error
+    return made

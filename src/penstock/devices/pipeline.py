@@ -106,7 +106,8 @@ class Pipeline(msgspec.Struct, frozen=True):
 
     `devices` has one for each step where they differ. `must_not_fall_back`: where a device cannot
     be had, the task fails instead of running on the CPU. `gpu_workers` is how many workers may be
-    at one GPU at once.
+    at one GPU at once. `is_followed`: later steps on another device take the result, so that it
+    must have every group once.
     """
 
     steps: tuple[Step, ...]
@@ -114,6 +115,7 @@ class Pipeline(msgspec.Struct, frozen=True):
     devices: tuple[str, ...] = ()
     must_not_fall_back: bool = False
     gpu_workers: int = 1
+    is_followed: bool = False
 
 
 class EventTimes(msgspec.Struct, frozen=True):

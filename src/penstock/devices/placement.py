@@ -81,14 +81,18 @@ def run_placed(pipeline: Pipeline, rows: Rows) -> tuple[Rows, TaskReport]:
 
 
 def placed_parts(pipeline: Pipeline) -> list[Pipeline]:
-    """The runs of neighbours on one device, each as a pipeline."""
+    """The runs of neighbours on one device, each as a pipeline that knows whether others follow."""
     devices = pipeline.devices or (pipeline.device,) * len(pipeline.steps)
     placed = zip(pipeline.steps, devices, strict=True)
+    parts = [
+        (tuple(step for step, _ in neighbours), device)
+        for device, neighbours in groupby(placed, key=itemgetter(1))
+    ]
     return [
         msgspec.structs.replace(
-            pipeline, steps=tuple(step for step, _ in neighbours), device=device, devices=()
+            pipeline, steps=steps, device=device, devices=(), is_followed=number < len(parts)
         )
-        for device, neighbours in groupby(placed, key=itemgetter(1))
+        for number, (steps, device) in enumerate(parts, 1)
     ]
 
 

@@ -50,8 +50,7 @@ have to start and import what they need, where none had anything to do lately.""
 @dataclass
 class KeptPlan:
     """A plan while its batch runs, and after it. `inflection_bytes` is the point that it was made
-    by, `way` the one that `ours` has taken; `is_repeat` of a probe that was made once more;
-    `had_workers`: workers of its run were there when it was made."""
+    by, `way` the one that `ours` has taken; `had_workers`: workers of its run were there."""
 
     batch: BatchToPlan
     pipeline: PipelineBody
@@ -59,7 +58,6 @@ class KeptPlan:
     inflection_bytes: float
     report: PlanReport | None = None
     way: Way | None = None
-    is_repeat: bool = False
     had_workers: bool = False
 
 
@@ -76,7 +74,7 @@ class QueryPlanning:
         self.plans: OrderedDict[int, KeptPlan] = OrderedDict()
         self._taken_at: dict[Way, int] = {}
         self._tries: Counter[Way] = Counter()
-        self._cold_way: Way | None = None
+        self._cold_ways: set[Way] = set()
         self._workers = WorkerPath()
         self._gpu = GpuPath()
 
@@ -142,6 +140,8 @@ class QueryPlanning:
                 self._workers.reported(report.cut, is_columnar=ran.path == "columnar")
             self._tune(kept, report, ran)
             self._probe_done(kept, ran, is_cold=is_cold)
+            if not is_cold and kept.way is not None:
+                self._cold_ways.discard(kept.way)
         news = self.fallbacks.heard(ran)
         if kept is not None and self._gpu.reported(kept.plan, ran, self.probing.batches):
             absence = self.gpu_left_out()
@@ -169,16 +169,14 @@ class QueryPlanning:
             return KeptPlan(batch, pipeline, _probe(plan) if is_probe else plan, point)
         ways, may_use_workers = planning.ways(), self._may_use_workers(batch)
         best = cheapest_way(ways, may_use_workers=may_use_workers)
-        again = self._repeated_way(ways, best, batch)
-        probed = again or self._probed_way(ways, best, batch)
+        probed = self._probed_way(ways, best, batch)
         taken = best if probed is None else probed
         self._taken_at[taken.way] = self.probing.batches
         self._tries[taken.way] += 1
-        is_repeat = again is not None
         if probed is not None:
-            self.probing.probed(is_repeat=is_repeat)
+            self.probing.probed()
         plan = our_plan(planning, ways, probed, may_use_workers=may_use_workers)
-        return KeptPlan(batch, pipeline, plan, point, way=taken.way, is_repeat=is_repeat)
+        return KeptPlan(batch, pipeline, plan, point, way=taken.way)
 
     def _paper_may_probe(self, planning: Planning, batch: BatchToPlan) -> bool:
         """Whether a batch can bear another inflection point: at worst, all on the dearer device."""
@@ -195,20 +193,12 @@ class QueryPlanning:
             WORKER_START_MS, batch.spare_ms
         )
 
-    def _repeated_way(
-        self, ways: dict[Way, PlannedWay], best: PlannedWay, batch: BatchToPlan
-    ) -> PlannedWay | None:
-        """The way whose last probe had to start workers, which are there now."""
-        way, self._cold_way = self._cold_way, None
-        if way is None or way == best.way or way not in ways:
-            return None
-        return ways[way] if self._is_probe_bearable(ways[way], best, batch) else None
-
     def _probed_way(
         self, ways: dict[Way, PlannedWay], best: PlannedWay, batch: BatchToPlan
     ) -> PlannedWay | None:
         """The way that was taken longest ago, if it is time to try it and the batch can bear it."""
-        if not self.probing.is_due(has_untried=any(self._tries[way] < TRIES_MIN for way in ways)):
+        has_untried = any(self._tries[way] < TRIES_MIN or way in self._cold_ways for way in ways)
+        if not self.probing.is_due(has_untried=has_untried):
             return None
         since = self.probing.batches - STALE_BATCHES
         stale = [
@@ -228,11 +218,14 @@ class QueryPlanning:
         longer_ms = max(planned.time.wall - best.time.wall, 0.0) + start_ms
         return is_bearable(longer_ms, batch.spare_ms, planned.margin_ms)
 
-    def _turn(self, planned: PlannedWay) -> tuple[int, int, float]:
-        """Ways that were hardly tried come first, then those not taken for longest; of equals the
-        one that is thought to take least."""
-        tries = min(self._tries[planned.way], TRIES_MIN)
-        return tries, self._taken_at.get(planned.way, -1), planned.reckoned_ms
+    def _turn(self, planned: PlannedWay) -> tuple[bool, int, int, float]:
+        """A way whose workers were started comes first, as they may still be there; then those that
+        were hardly tried, then those not taken for longest; of equals the one that is thought to
+        take least."""
+        way = planned.way
+        tries = min(self._tries[way], TRIES_MIN)
+        is_warm = way in self._cold_ways
+        return not is_warm, tries, self._taken_at.get(way, -1), planned.reckoned_ms
 
     def _tune(self, kept: KeptPlan, report: BatchReport, ran: PlanReport) -> None:
         batch = kept.batch
@@ -248,13 +241,28 @@ class QueryPlanning:
         )
 
     def _probe_done(self, kept: KeptPlan, ran: PlanReport, *, is_cold: bool) -> None:
-        """Have a probe repeated that taught nothing, once; note what another one has taught."""
-        if kept.plan.policy not in OUR_POLICIES or not kept.plan.is_probe:
+        """Note what a probe has taught: nothing where it had to start workers. Where the next one
+        of its way finds none either, it teaches without their start."""
+        if kept.plan.policy not in OUR_POLICIES or not kept.plan.is_probe or kept.way is None:
             return
-        if not is_cold:
-            self.probing.measured(is_surprise=_is_surprise(kept.plan, ran))
-        elif not kept.is_repeat:
-            self._cold_way = kept.way
+        if is_cold and kept.way not in self._cold_ways:
+            self._cold_ways.add(kept.way)
+            return
+        if is_cold:
+            self._cold_ways.discard(kept.way)
+            ran = self._without_start(ran)
+            self.costs.learn(ran)
+        self.probing.measured(is_surprise=_is_surprise(kept.plan, ran))
+
+    def _without_start(self, ran: PlanReport) -> PlanReport:
+        """A report without the time that its workers are thought to have taken to start: the way to
+        them takes no less than was known."""
+        known_ms = self.costs.worker().at(ran.bytes / ran.tasks) * ran.tasks if ran.tasks else 0.0
+        rest_ms = max(ran.worker_ms - WORKER_START_MS * ran.started_workers, known_ms)
+        start_ms = max(ran.worker_ms - rest_ms, 0.0)
+        return msgspec.structs.replace(
+            ran, stage_ms=ran.stage_ms - start_ms, worker_ms=ran.worker_ms - start_ms
+        )
 
 
 def _is_surprise(plan: BatchPlan, ran: PlanReport) -> bool:

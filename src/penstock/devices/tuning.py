@@ -127,15 +127,13 @@ class Probing:
     At most one of fifty batches in a row, not among the first, and only if the batch may be as much
     later as the probe is expected to take longer, and by a margin. After a probe that took what was
     expected the next one comes in twice the time, up to 800 batches; after a surprise, or while
-    there are ways that were hardly tried, in fifty. One that taught nothing is repeated with a
-    later batch, and the pause after it is longer by fifty: two in a hundred.
+    there are ways that were hardly tried or a probe taught nothing, in fifty.
     """
 
     def __init__(self) -> None:
         self.batches = 0
         self.probes = 0
         self._pause = PROBE_EVERY
-        self._longer = 0
         self._probed_at: int | None = None
 
     def batch_planned(self) -> None:
@@ -146,12 +144,11 @@ class Probing:
         if self._probed_at is None:
             return self.batches > PROBE_FROM
         pause = PROBE_EVERY if has_untried else self._pause
-        return self.batches - self._probed_at >= pause + self._longer
+        return self.batches - self._probed_at >= pause
 
-    def probed(self, *, is_repeat: bool = False) -> None:
+    def probed(self) -> None:
         """Note that the batch is a probe."""
         self.probes += 1
-        self._longer = PROBE_EVERY if is_repeat else 0
         self._probed_at = self.batches
 
     def measured(self, *, is_surprise: bool) -> None:

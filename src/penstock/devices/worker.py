@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import logging
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from typing import TypeAlias
 import msgspec
 import pyarrow as pa
 
+from penstock.devices.fallbacks import SENTENCES
 from penstock.devices.operators.rows import Rows, rows_of
 from penstock.devices.pipeline import Pipeline, pipeline_of
 from penstock.devices.placement import TaskReport, run_placed
@@ -29,6 +31,10 @@ column of texts has room for two gigabytes."""
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 _TASKS = itertools.count()
 """The tasks of this process so far."""
+SPLIT = "split"
+_LOG = logging.getLogger("penstock.devices")
+_LOGGED: set[str] = set()
+"""The causes that this process has logged."""
 
 
 def pipeline_function(text: str) -> Callable[[Batches], Batches]:
@@ -90,9 +96,26 @@ def answer(rows: Rows, report: TaskReport) -> pa.RecordBatch:
 
 
 def pipeline_rows(text: str, batches: Batches) -> Batches:
-    """The rows that a pipeline makes of each record batch, without a report."""
+    """The rows that a pipeline makes of each record batch, without a report: a GPU that cannot be
+    had, or is full, is logged, once for each cause in a worker."""
     pipeline = pipeline_of(text)
     for batch in batches:
-        rows, _ = run_placed(pipeline, rows_of([batch]))
+        rows, report = run_placed(pipeline, rows_of([batch]))
+        _log_once(report)
         names = [f"c{place}" for place in range(len(rows.columns))]
         yield pa.RecordBatch.from_arrays(list(rows.columns), names)
+
+
+def _log_once(report: TaskReport) -> None:
+    """Log what a report has of a GPU that could not be had, unless this process has done so."""
+    for fallback in report.fallbacks:
+        if fallback.cause not in _LOGGED:
+            _LOGGED.add(fallback.cause)
+            sentence = SENTENCES[fallback.cause]
+            _LOG.warning("steps for a GPU run on the CPU: %s (%s)", sentence, fallback.text)
+    if report.splits and SPLIT not in _LOGGED:
+        _LOGGED.add(SPLIT)
+        _LOG.warning(
+            "a record batch is split because a GPU is full: make smaller ones, or give the GPU "
+            "fewer workers"
+        )

@@ -45,11 +45,12 @@ class PathsInTurn:
 
 class ReportedPlans:
     """Reports of a query on its planned batches, by their cuts; called while the query still runs,
-    it waits until all of them have come."""
+    it waits until all have come of the cuts `after` one: a run that was killed owes its last."""
 
-    def __init__(self, admission: PlayedAdmission, plans: PathsInTurn) -> None:
+    def __init__(self, admission: PlayedAdmission, plans: PathsInTurn, after: int = 0) -> None:
         self._admission = admission
         self._plans = plans
+        self._after = after
         self.by_cut: dict[int, dict[str, Any]] = {}
 
     def __call__(self, query: StreamingQuery) -> None:
@@ -62,7 +63,8 @@ class ReportedPlans:
     def _have_come(self, query: StreamingQuery) -> bool:
         reports = reports_sent(self._admission, query)
         self.by_cut = {report["cut"]: report["plan"] for report in reports if "plan" in report}
-        return self._plans.planned.keys() <= self.by_cut.keys()
+        awaited = {cut for cut in self._plans.planned if cut > self._after}
+        return awaited <= self.by_cut.keys()
 
     @property
     def paths(self) -> dict[int, str]:

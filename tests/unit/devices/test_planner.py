@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from penstock.devices.calibration import Calibration, Machine, machine_of
 from penstock.devices.calibration_files import CalibrationFiles
@@ -262,26 +261,3 @@ def test_a_text_that_changes_with_every_batch_forgets_nothing() -> None:
     devices = planner.explain("q", 0.0)
     assert devices is not None
     assert [plan.cut for plan in devices.plans] == [3, 2, 1]
-
-
-def test_a_probe_that_had_to_start_workers_teaches_nothing_and_is_repeated() -> None:
-    """The first batch in workers takes four seconds, the others next to nothing."""
-    truth = TrueMachine({**DEFAULT_LINES, "worker": DEFAULT_LINES["to_gpu"]}, noise=0.0)
-    planner = DevicePlanner(NoCalibrations())
-    pipeline = pipeline_of("filter", machines=(CPU_MACHINE,), paths=("panes", "columnar"))
-    plans: list[BatchPlan] = []
-    for cut in range(1, 110):
-        batch = batch_of(cut, 200 * KB, 200 * KB)
-        plan = planner.plan("q", pipeline, batch)
-        report = truth.run(plan, batch)
-        assert report.plan is not None
-        if plan.path == "columnar" not in [before.path for before in plans]:
-            ran = replace(report.plan, stage_ms=4e3, worker_ms=4e3, started_workers=2)
-            report = replace(report, plan=ran)
-        plans.append(plan)
-        planner.heard("q", pipeline, [report])
-        planner.tune("q")
-    assert [plan.path for plan in plans[:7]] == ["panes"] * 4 + ["columnar"] * 3
-    probed = [number for number, plan in enumerate(plans) if plan.is_probe]
-    assert probed[:2] == [4, 5]
-    assert probed[2:] == [105], "the pause after a repeated probe is twice as long"

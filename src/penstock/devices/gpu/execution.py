@@ -72,8 +72,8 @@ def execute(
             if is_refused:
                 rows, report = execute_on_cpu(Pipeline(steps), rows, clock)
             else:
-                is_last = len(devices) == len(pipeline.steps)
-                part = in_parts(steps, rows, backend, clock, may_repeat_groups=is_last)
+                is_end = len(devices) == len(pipeline.steps) and not pipeline.is_followed
+                part = in_parts(steps, rows, backend, clock, may_repeat_groups=is_end)
                 rows, report = part.rows, _report(part, rows.count)
             reports.append(report)
     return rows, _with_devices(_joined(reports, taken), devices)

@@ -30,6 +30,7 @@ from penstock.devices.pipeline import (
     Step,
     static_table,
 )
+from penstock.devices.result_columns import buffer_types
 
 TEXT_FUNCTIONS = frozenset({"starts_with", "ends_with", "contains", "length"})
 COMPARISONS = frozenset(
@@ -69,19 +70,10 @@ def types_after(step: Step, types: Sequence[pa.DataType]) -> list[pa.DataType]:
             return [*types, *(each.type for each in static_table(step.table).columns)]
         case Grouped():
             keys = [type_of(key, types) for key in step.keys]
-            return [*keys, *(kind for each in step.aggregates for kind in buffer_types(each))]
+            buffers = (kind for each in step.aggregates for kind in buffer_types(each))
+            return [*keys, *map(arrow_type, buffers)]
         case Filter() | EventTime() | Sorted():
             return list(types)
-
-
-def buffer_types(function: Aggregate) -> list[pa.DataType]:
-    """The types of the buffers of a function."""
-    first = arrow_type(function.type)
-    if function.function == "mean":
-        return [first, pa.int64()]
-    if function.function == "sum" and pa.types.is_decimal(first):
-        return [first, pa.bool_()]
-    return [first]
 
 
 def type_of(expression: Expression, types: Sequence[pa.DataType]) -> pa.DataType:
