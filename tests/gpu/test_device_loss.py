@@ -1,5 +1,5 @@
-"""A GPU that is taken, lost, too old or absent: the cause is told; what it does not take runs on the
-CPU and is named."""
+"""A GPU that is taken, lost, too old or absent: the cause is told; what it does not take runs on
+the CPU and is named."""
 
 from __future__ import annotations
 

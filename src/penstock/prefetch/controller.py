@@ -13,8 +13,8 @@ still be dropped on their way. The rules, in order:
    few batches have been seen to tell.
 4. The last candidate, D, stays on beside the chosen one, for what that missed.
 
-A plan may have other candidates than the last one had; if that alone changes which are active, it is
-a switch too.
+A plan may have other candidates than the last one had; if that alone changes which are active, it
+is a switch too.
 
 All times are whole microseconds, so that the Scala twin, `penstock.prefetch.Controller`, gives the
 same answers and the same sentences to `tests/vectors/prefetch.json`.
