@@ -160,7 +160,7 @@ def test_a_policy_without_a_deadline_cuts_all_rows_in_batches_of_its_own(
         assert metrics["penstock.policy"] == policy
         made = cuts(client, str(query.id))
         # It learns what a batch takes, and from then on says so at every cut.
-        assert 1 < len(made) < 20
+        assert len(made) > 1
         assert made[0].predicted_ms is not None
     finally:
         query.stop()

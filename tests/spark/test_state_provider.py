@@ -22,7 +22,7 @@ GROUPS = (
     *("store", "version", "metric", "column family", "fault", "zombie", "held"),
     *("dead thread", "local space", "compaction", "piece life", "limits", "news", "isolation"),
     *("arrival", "run", "retry", "stall", "cache", "cached store", "lookahead", "prefetch"),
-    *("token", "admission", "device plans", "interpreters", "plan rules", "spark members"),
+    *("token", "relay", "admission", "device plans", "interpreters", "plan rules", "spark members"),
     *("eviction", "watermark", "outside data", "kafka"),
 )
 
