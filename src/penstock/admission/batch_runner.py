@@ -129,7 +129,7 @@ class BatchAdmissionRunner:
         kept.book.cores = question.cores
         kept.noted(question.plan_notes)
         for report in question.reports:
-            kept.carried_out(report)
+            kept.count_rule_time(report)
             kept.book.reported(report, now_ms)
         if self._plans.heard(question):
             # Once this question has its answer, or is held: nobody waits for it.

@@ -25,7 +25,7 @@ SHOWN_MS = 600_000.0
 CHAIN_MS = 1_000.0
 """How often chains are divided anew."""
 WRITES_MAX = 64
-CARRIED_OUT_MAX = 256
+RULE_TIMES_MAX = 256
 """More than a driver sends again."""
 
 
@@ -35,7 +35,7 @@ class KeptBook:
 
     `questions_held`: how many of its questions are not answered yet. `warned_of_ms`: the deadline
     that was said to be below the floor. `notes`: the last of each rule on each operator.
-    `cuts_carried_out`: the last cuts whose plans count as planning.
+    `cuts_with_rule_time`: the last cuts whose rule time is counted as planning.
     """
 
     book: QueryBook
@@ -46,7 +46,7 @@ class KeptBook:
     questions_held: int = 0
     warned_of_ms: float | None = None
     notes: dict[tuple[str, int], PlanNoteBody] = field(default_factory=dict)
-    cuts_carried_out: deque[int] = field(default_factory=lambda: deque(maxlen=CARRIED_OUT_MAX))
+    cuts_with_rule_time: deque[int] = field(default_factory=lambda: deque(maxlen=RULE_TIMES_MAX))
 
     def noted(self, notes: Iterable[PlanNoteBody]) -> None:
         """Keep notes on the query's plan in place of earlier ones on the same; at the bound the
@@ -62,11 +62,11 @@ class KeptBook:
         """The notes on the query's plan, by rule and operator."""
         return tuple(note for _, note in sorted(self.notes.items(), key=lambda item: item[0]))
 
-    def carried_out(self, report: BatchReport) -> None:
-        """Count as planning what the driver took to carry a plan out; once for each cut, for
-        drivers send reports again to be safe."""
-        if report.plan is not None and report.cut not in self.cuts_carried_out:
-            self.cuts_carried_out.append(report.cut)
+    def count_rule_time(self, report: BatchReport) -> None:
+        """Count the time of the driver's rule, which carries plans out, as planning: once for each
+        cut, as drivers send reports again to be safe."""
+        if report.plan is not None and report.cut not in self.cuts_with_rule_time:
+            self.cuts_with_rule_time.append(report.cut)
             self.book.totals.planning_ms += report.plan.rule_ms
 
     def is_running(self, now_ms: float) -> bool:

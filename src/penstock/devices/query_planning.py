@@ -74,7 +74,8 @@ class QueryPlanning:
         self.plans: OrderedDict[int, KeptPlan] = OrderedDict()
         self._taken_at: dict[Way, int] = {}
         self._tries: Counter[Way] = Counter()
-        self._cold_ways: set[Way] = set()
+        # Ways whose last probe taught nothing, because workers had to start for it.
+        self._unlearned: set[Way] = set()
         self._workers = WorkerPath()
         self._gpu = GpuPath()
 
@@ -141,7 +142,7 @@ class QueryPlanning:
             self._tune(kept, report, ran)
             self._probe_done(kept, ran, is_cold=is_cold)
             if not is_cold and kept.way is not None:
-                self._cold_ways.discard(kept.way)
+                self._unlearned.discard(kept.way)
         news = self.fallbacks.heard(ran)
         if kept is not None and self._gpu.reported(kept.plan, ran, self.probing.batches):
             absence = self.gpu_left_out()
@@ -197,7 +198,7 @@ class QueryPlanning:
         self, ways: dict[Way, PlannedWay], best: PlannedWay, batch: BatchToPlan
     ) -> PlannedWay | None:
         """The way that was taken longest ago, if it is time to try it and the batch can bear it."""
-        has_untried = any(self._tries[way] < TRIES_MIN or way in self._cold_ways for way in ways)
+        has_untried = any(self._tries[way] < TRIES_MIN or way in self._unlearned for way in ways)
         if not self.probing.is_due(has_untried=has_untried):
             return None
         since = self.probing.batches - STALE_BATCHES
@@ -219,13 +220,12 @@ class QueryPlanning:
         return is_bearable(longer_ms, batch.spare_ms, planned.margin_ms)
 
     def _turn(self, planned: PlannedWay) -> tuple[bool, int, int, float]:
-        """A way whose workers were started comes first, as they may still be there; then those that
-        were hardly tried, then those not taken for longest; of equals the one that is thought to
-        take least."""
+        """A key to sort ways by. One whose probe taught nothing comes first, as its workers may be
+        there still; then those that were hardly tried, then those not taken for longest; of equals
+        the one that is thought to take least."""
         way = planned.way
         tries = min(self._tries[way], TRIES_MIN)
-        is_warm = way in self._cold_ways
-        return not is_warm, tries, self._taken_at.get(way, -1), planned.reckoned_ms
+        return way not in self._unlearned, tries, self._taken_at.get(way, -1), planned.reckoned_ms
 
     def _tune(self, kept: KeptPlan, report: BatchReport, ran: PlanReport) -> None:
         batch = kept.batch
@@ -245,11 +245,11 @@ class QueryPlanning:
         of its way finds none either, it teaches without their start."""
         if kept.plan.policy not in OUR_POLICIES or not kept.plan.is_probe or kept.way is None:
             return
-        if is_cold and kept.way not in self._cold_ways:
-            self._cold_ways.add(kept.way)
+        if is_cold and kept.way not in self._unlearned:
+            self._unlearned.add(kept.way)
             return
         if is_cold:
-            self._cold_ways.discard(kept.way)
+            self._unlearned.discard(kept.way)
             ran = self._without_start(ran)
             self.costs.learn(ran)
         self.probing.measured(is_surprise=_is_surprise(kept.plan, ran))

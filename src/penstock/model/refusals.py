@@ -1,4 +1,4 @@
-"""Refusals of the HTTP interface: the one body of every answer that is no good one."""
+"""Refusals of the HTTP interface: the body of every error answer, for server and client."""
 
 from __future__ import annotations
 

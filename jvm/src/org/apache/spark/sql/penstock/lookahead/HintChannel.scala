@@ -208,7 +208,9 @@ private final class HintRelay(relayed: RelayedHints) extends JvmPart with Loggin
 
   /** An executor can be sent hints from now on, until it disconnects or cannot be reached. */
   def joined(executor: String, address: RpcAddress, ask: Any => Future[Boolean]): Unit = {
-    val way = new HintWay(ask, relayed, () => relayed.passedOn(), () => relayed.arrived(), () => left(address))
+    val way = new HintWay(
+      ask, relayed, onSend = () => relayed.passedOn(), onTaken = () => relayed.arrived(),
+      onLost = () => left(address))
     executors.put(executor, HintTaker(address, way))
     ()
   }
